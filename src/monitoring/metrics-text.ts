@@ -14,8 +14,9 @@ export const textFormat = "text/plain; version=0.0.4; charset=utf-8"
 /**
  * When the broadcast of the oldest waiting message was accepted, in milliseconds since the epoch.
  */
-const acceptedAtOf = ({ oldest }: Waiting): number => {
-  if (oldest === undefined) return Number.POSITIVE_INFINITY
+const acceptedAtOf = ({ consumer, oldest }: Waiting): number => {
+  // A paused broadcast is meant to wait.
+  if (oldest === undefined || consumer === "states") return Number.POSITIVE_INFINITY
   return oldest.message.type === "shard/1" || oldest.message.type === "retry/1"
     ? oldest.message.acceptedAt
     : oldest.at
