@@ -8,6 +8,7 @@ import {
   fitsOnePush,
   lifeMillisMin,
   payloadBytesMax,
+  publisherOf,
   readHeaders,
   redrivesHeader,
   shardDepth
@@ -60,8 +61,14 @@ const tooLarge = `the payload is larger than ${payloadBytesMax} bytes`
 /** The part that all jobs of a broadcast share. */
 type ShardRef = Omit<ShardJob, "shard" | "floor">
 
+interface Wanted {
+  readonly ref: ShardRef
+  /** Undefined: the message does not say. */
+  readonly publisher: string | undefined
+}
+
 /** The jobs' common part, or the reason of a rejection. */
-const read = (delivery: Delivery): { readonly ref: ShardRef } | { readonly reason: string } => {
+const read = (delivery: Delivery): Wanted | { readonly reason: string } => {
   const place = parseBroadcast(delivery.subject)
   if (place === undefined) return { reason: noChannel }
   if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
@@ -76,6 +83,7 @@ const read = (delivery: Delivery): { readonly ref: ShardRef } | { readonly reaso
   if (redrives !== undefined && !/^[1-9]\d{0,14}$/.test(redrives))
     return { reason: `${redrivesHeader} must be the id of a broadcast` }
   return {
+    publisher: publisherOf(place.source, delivery.header),
     ref: {
       broadcast: delivery.seq,
       channel: place.channel,
@@ -171,7 +179,7 @@ const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery
   const { log, watermark } = planner
   const wanted = read(delivery)
   if ("reason" in wanted) return yield* reject(planner, delivery, wanted.reason)
-  const { ref } = wanted
+  const { publisher, ref } = wanted
   const channel = ref.channel as ChannelToken
   log.cache(delivery)
   const whole = yield* wholeBroadcast(log, delivery)
@@ -190,6 +198,7 @@ const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery
   yield* appendJobs(planner, ref, plan)
   yield* Effect.logInfo("broadcast planned", {
     broadcast: ref.broadcast,
+    publisher,
     channel: decodeToken(channel),
     ...(to.users.length === 0 ? {} : { users: to.users.length }),
     shards: plan.shards,

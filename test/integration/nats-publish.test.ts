@@ -65,7 +65,13 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     assert.deepEqual(
       lines.map(({ level, time, ...line }) => line),
       [
-        { broadcast: good.seq, channel: "news", shards: 1, msg: "broadcast planned" },
+        {
+          broadcast: good.seq,
+          publisher: "nats:billing",
+          channel: "news",
+          shards: 1,
+          msg: "broadcast planned"
+        },
         {
           broadcast: good.seq,
           channel: "news",
