@@ -175,12 +175,19 @@ describe("a subject", () => {
             subjects.registration(channel, user),
             subjects.broadcast("rest", channel),
             subjects.rejected(broadcast),
-            subjects.finished(channel, broadcast)
+            subjects.finished(channel, broadcast),
+            subjects.state(broadcast)
           ]
           const jobs = [
             subjects.shard(broadcast, "a.b"),
             subjects.retry(originToken("push.example.com"), broadcast, user, subscription)
           ]
+          for (const job of jobs.slice()) {
+            const second = subjects.jobOfRun(job, 2)
+            // Whichever run it is copied from, a job of a later run has one subject.
+            assert.equal(subjects.jobOfRun(subjects.jobOfRun(job, 1), 2), second)
+            jobs.push(second)
+          }
           const inWork = [
             ...jobs,
             subjects.plan(channel, broadcast),

@@ -48,6 +48,7 @@ const nothing: Past = {
 
 /** JetStream gives a shard that its worker says nothing of to another one after this time. */
 const { ackWaitMillis } = streams.work.consumers.deliver
+
 /** A target in place of a subscription that was removed. */
 const removedTarget = ({ subscription, user }: PushResult): Target => ({
   user: user as UserToken,
