@@ -43,13 +43,17 @@ export const readLastOf = async (
         jsm.direct.getLastMessagesFor(stream, { multi_last: [...subjects], batch: subjectsMax })
       )
 
+/** NATS counts the nanoseconds since 1970 in 64 bits, which end in the year 2262. */
+const millisMax = 9e12
+
 /** Sequence of the first message since a time; undefined: there is none. */
 export const firstSince = async (
   jsm: JetStreamManager,
   stream: string,
   millis: number
 ): Promise<number | undefined> => {
-  const query = { start_time: new Date(millis), batch: 1 }
+  const time = Math.min(Math.max(millis, 0), millisMax)
+  const query = { start_time: new Date(time), batch: 1 }
   return (await collect(() => jsm.direct.getBatch(stream, query)))[0]?.seq
 }
 

@@ -114,6 +114,17 @@ export const broadcastLists: ReadonlyArray<Case> = [
     }
   }),
   define<ReadonlyArray<string>>({
+    name: "lists by times that are far away",
+    given: (api) => published(api, 1),
+    request: (api) => list(api, "?since=0001-01-01T00:00:00Z&before=2999-01-01T00:00:00Z"),
+    expected: { status: 200 },
+    also: async (response, api, ids) => {
+      expect(idsOf(response)).toEqual(ids)
+      expect(idsOf(await api.send(list(api, "?since=2999-01-01T00:00:00Z")))).toEqual([])
+      expect(idsOf(await api.send(list(api, "?before=0001-01-01T00:00:00Z")))).toEqual([])
+    }
+  }),
+  define<ReadonlyArray<string>>({
     name: "lists what is in a state, and what a publisher published",
     given: async (api) => {
       await api.registered()
