@@ -5,7 +5,7 @@ import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { publisherOf } from "#domain/broadcast.ts"
+import { publisherOf, redrivenBy } from "#domain/broadcast.ts"
 import { evolveProgress, type Progress, pushKey, startProgress, waiting } from "#domain/outcome.ts"
 import { type Push, pushOf } from "#nats/broadcasts/pushes.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -35,6 +35,8 @@ interface Audit {
   readonly source: string
   /** The publisher: the id of a user, or `nats:<source>`. */
   readonly publisher?: string
+  /** The operator who sent it again, or `operator` for the command. */
+  readonly by?: string
   /** Why the broadcast was rejected. */
   readonly rejected?: string
   /** Absent until the broadcast is planned. */
@@ -99,12 +101,14 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const known =
     progress ?? (fact?.message.type === "broadcast.finished/1" ? fact.message : undefined)
   const publisher = place === undefined ? undefined : publisherOf(place.source, stored.header)
+  const by = redrivenBy(place?.source ?? "", stored.header)
   const result: Audit = {
     broadcast,
     ...(yield* addressOf(stored)),
     acceptedAt: stored.at,
     source: place?.source ?? "",
     ...(publisher === undefined ? {} : { publisher }),
+    ...(by === undefined ? {} : { by }),
     ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {}),
     ...(known === undefined ? {} : { progress: known }),
     pushes
@@ -133,9 +137,10 @@ const placeOf = ({ channel, channels = [], except = 0, users = 0 }: Audit): stri
 }
 
 const headerOf = (result: Audit): ReadonlyArray<string> => {
-  const { acceptedAt, broadcast, progress, publisher, rejected, source } = result
+  const { acceptedAt, broadcast, progress, rejected, source } = result
   const at = new Date(acceptedAt).toISOString()
-  const by = source === "rest" && publisher !== undefined ? ` by ${printable(publisher)}` : ""
+  const who = source === "rest" ? result.publisher : result.by
+  const by = who === undefined ? "" : ` by ${printable(who)}`
   const first =
     `broadcast ${broadcast} ${placeOf(result)}, ` + `accepted ${at} from ${printable(source)}${by}`
   if (rejected !== undefined) return [first, `rejected: ${printable(rejected)}`]

@@ -5,8 +5,7 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { DeadLetter } from "#domain/job.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
-import { filters } from "#streams/subjects.ts"
+import { listDeadLetters } from "#nats/broadcasts/dead-letters.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
@@ -16,24 +15,27 @@ import { printRows } from "./terminal/table.ts"
 /** A dead letter as it is shown, with the name of its channel. */
 type Letter = Omit<
   DeadLetter,
-  "generation" | "acceptedAt" | "expiresAt" | "urgency" | "topic" | "status"
+  "generation" | "acceptedAt" | "expiresAt" | "urgency" | "topic" | "status" | "service"
 > & { readonly status: number | undefined }
+
+const shownOf = (letter: DeadLetter): Letter => {
+  const { at, attempts, broadcast, channel, reason, status, subscription, user } = letter
+  const name = decodeToken(channel) ?? channel
+  return { broadcast, channel: name, user, subscription, reason, status, attempts, at }
+}
 
 /** The dead letters of one broadcast or of all, the oldest first. */
 const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
-  const log = yield* EventLog
   if (Option.isSome(broadcast)) yield* commandOf(broadcast.value)
   const found: Array<Letter> = []
-  const filter = Option.match(broadcast, {
-    onNone: () => filters.deadLetters,
-    onSome: filters.deadLettersOf
-  })
-  yield* log.scan("work", [filter], ({ message }) => {
-    if (message.type !== "dead/1") return
-    const { at, attempts, broadcast, channel, reason, status, subscription, user } = message
-    const name = decodeToken(channel) ?? channel
-    found.push({ broadcast, channel: name, user, subscription, reason, status, attempts, at })
-  })
+  for (let from: number | undefined = 1; from !== undefined; ) {
+    const page: Effect.Success<ReturnType<typeof listDeadLetters>> = yield* listDeadLetters(
+      Option.getOrUndefined(broadcast),
+      from
+    )
+    for (const letter of page.letters) found.push(shownOf(letter))
+    from = page.next
+  }
   return found
 })
 

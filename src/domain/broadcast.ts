@@ -105,6 +105,24 @@ export const publisherHeaders = (id: string): Readonly<Record<string, string>> =
 })
 
 /**
+ * Header of messages that an operator causes: the id of the operator, percent-encoded, or
+ * `operator` for the command.
+ */
+const byHeader = "Bellcast-By"
+export const byHeaders = (id: string): Readonly<Record<string, string>> => ({
+  [byHeader]: encodeURI(id)
+})
+
+/** The id in such a header. */
+const idIn = (text: string | undefined): string | undefined => {
+  try {
+    return text === undefined ? undefined : decodeURI(text)
+  } catch {
+    return text
+  }
+}
+
+/**
  * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
  * permissions bind it to its source. Undefined without the header.
  */
@@ -113,13 +131,14 @@ export const publisherOf = (
   header: (name: string) => string | undefined
 ): string | undefined => {
   if (source !== "rest") return `nats:${source}`
-  const id = header(publisherHeader)
-  try {
-    return id === undefined ? undefined : decodeURI(id)
-  } catch {
-    return id
-  }
+  return idIn(header(publisherHeader))
 }
+
+/** Who sent a broadcast again: an operator. Undefined of other broadcasts. */
+export const redrivenBy = (
+  source: string,
+  header: (name: string) => string | undefined
+): string | undefined => (source === "redrive" ? idIn(header(byHeader)) : undefined)
 
 /** A header that does not follow RFC 8030, and why. */
 export interface HeaderError {

@@ -72,6 +72,8 @@ export const DeadLetter = Schema.Struct({
   generation: Schema.Int,
   reason: StoredReason,
   status: Schema.optionalKey(Schema.Int),
+  /** The push service, as in outcomes. */
+  service: Schema.optionalKey(Schema.String),
   attempts: Schema.Int,
   at: Schema.Int
 })

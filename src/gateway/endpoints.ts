@@ -5,8 +5,10 @@ import { anyBroadcastGet, broadcastGet } from "./broadcasts/broadcast.ts"
 import { broadcastsGet, channelBroadcastsGet } from "./broadcasts/broadcast-list.ts"
 import { broadcastPatch } from "./broadcasts/broadcast-patch.ts"
 import { broadcastPost } from "./broadcasts/channel-post.ts"
+import { deadGet } from "./broadcasts/dead.ts"
 import { directPost } from "./broadcasts/direct-post.ts"
 import { pushesGet } from "./broadcasts/pushes.ts"
+import { redrivePost } from "./broadcasts/redrive.ts"
 import { testPost } from "./broadcasts/test-post.ts"
 import { channelGet } from "./channels/channel.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
@@ -112,6 +114,13 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     allow: ["GET", "HEAD", "PATCH", "OPTIONS"],
     operations: { GET: anyBroadcastGet, PATCH: broadcastPatch }
   },
+  {
+    name: "redrive",
+    path: "/broadcasts/:broadcast/redrive",
+    allow: ["POST", "OPTIONS"],
+    operations: { POST: redrivePost }
+  },
+  readOnly("dead", "/dead", deadGet),
   readOnly("pushes", "/broadcasts/:broadcast/pushes", pushesGet),
   readOnly("vapid-public-key", "/vapid-public-key", vapidPublicKeyGet),
   ...fileEndpoints,

@@ -63,11 +63,19 @@ export interface Operation<I> extends http.OperationRules {
    * `anyone`: without identification. `guest`: with or without credentials. `caller`: with valid
    * credentials of a user. `principal`: with any valid credentials, tokens of servers included;
    * the operation checks what the caller may. `publisher`: a caller who may publish to the channel
-   * in the path, by the settings or by an operator's permission. `viewer`: such a publisher, or an
-   * operator. `users`: a caller with the right to name users, who must be a publisher, too, where
-   * the path has a channel.
+   * in the path, by the settings or by an operator's permission. `operator`: an operator. `viewer`:
+   * such a publisher, or an operator. `users`: a caller with the right to name users, who must be a
+   * publisher, too, where the path has a channel.
    */
-  readonly access: "anyone" | "guest" | "caller" | "principal" | "publisher" | "viewer" | "users"
+  readonly access:
+    | "anyone"
+    | "guest"
+    | "caller"
+    | "principal"
+    | "publisher"
+    | "operator"
+    | "viewer"
+    | "users"
   /** Whether Accept must allow JSON. */
   readonly negotiates?: boolean
   /** When Content-Type must be JSON: always when it is given, or only with a body. */

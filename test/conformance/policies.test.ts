@@ -14,6 +14,7 @@ import { directProgress } from "./sections/direct-progress.ts"
 import { members } from "./sections/members.ts"
 import { operators } from "./sections/operators.ts"
 import { pushes } from "./sections/pushes.ts"
+import { redrives } from "./sections/redrives.ts"
 import { users } from "./sections/users.ts"
 import { sections } from "./sections.ts"
 import { type Case, run } from "./table.ts"
@@ -70,6 +71,7 @@ const subset = [
   ...members,
   ...operators,
   ...pushes,
+  ...redrives,
   ...direct,
   ...directProgress
 ]

@@ -28,6 +28,7 @@ import { pages } from "./sections/pages.ts"
 import { preconditions } from "./sections/preconditions.ts"
 import { pushData } from "./sections/push-data.ts"
 import { pushes } from "./sections/pushes.ts"
+import { redrives } from "./sections/redrives.ts"
 import { registrations } from "./sections/registrations.ts"
 import { renewal } from "./sections/renewal.ts"
 import { subscriptionBodies } from "./sections/subscription-bodies.ts"
@@ -59,6 +60,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.8 states of broadcasts", broadcastStates],
   ["4.9 lists of broadcasts", broadcastLists],
   ["4.10 pushes of a broadcast", pushes],
+  ["4.11 redrives", redrives],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

@@ -153,6 +153,7 @@ const deadLetter = (ref: BroadcastRef, { result, target }: Recorded) =>
       generation: target.stored.seq,
       reason: result.reason,
       ...(result.status === undefined ? {} : { status: result.status }),
+      ...serviceOf(target),
       attempts: result.attempt,
       at: result.at
     }

@@ -9,12 +9,12 @@ import { listBroadcasts, type Selection } from "#nats/kv/broadcast-list.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
 import { maySend } from "../channels/publishers.ts"
-import { type ErrorDetail, errorIn } from "../http/errors.ts"
+import type { ErrorDetail } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
-import { queryPairs } from "../listing/query.ts"
 import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { singles } from "../listing/singles.ts"
 import type { Operation } from "../operation.ts"
 import { maySee } from "./broadcast.ts"
 import { BroadcastObject, viewOf } from "./view.ts"
@@ -34,36 +34,21 @@ interface Input extends ListInput {
   readonly wanted: Wanted
 }
 
-const names = ["publisher", "state", "since", "before"] as const
-const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i
-const isState = Schema.is(BroadcastState)
-
-const wantedOf = (pairs: ReadonlyArray<readonly [string, string]>, errors: Array<ErrorDetail>) => {
-  const given = new Map(pairs)
-  const refuse = (name: string, text: string) =>
-    void errors.push(errorIn("querystring", name, `Invalid value for ${name}: ${text}`))
-  for (const name of names)
-    if (pairs.filter(([each]) => each === name).length > 1) refuse(name, "give it once")
-  const state = given.get("state")
-  if (state !== undefined && !isState(state))
-    refuse("state", `expected one of ${BroadcastState.literals.join(", ")}`)
-  const timeOf = (name: "since" | "before") => {
-    const text = given.get(name)
-    if (text === undefined) return undefined
-    const millis = rfc3339.test(text) ? Date.parse(text) : Number.NaN
-    if (Number.isNaN(millis)) refuse(name, "expected a time of RFC 3339")
-    return millis
+const wantedOf = (query: string, errors: Array<ErrorDetail>): Wanted => {
+  const { oneOf, text, time } = singles(query, errors)
+  return {
+    publisher: text("publisher"),
+    state: oneOf("state", BroadcastState.literals),
+    since: time("since"),
+    before: time("before")
   }
-  const times = { since: timeOf("since"), before: timeOf("before") }
-  return { publisher: given.get("publisher"), state, ...times } satisfies Wanted
 }
 
 const readPages = readQuery(false, ["_limit", "_token"])
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPages(call, errors)
-  const wanted = wantedOf(queryPairs(call.query) ?? [], errors)
-  return { ...input, wanted } satisfies Input
+  return { ...input, wanted: wantedOf(call.query, errors) } satisfies Input
 })
 
 /** `maySee` for many broadcasts of one request, which ask for the same few rights. */

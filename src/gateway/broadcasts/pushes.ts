@@ -6,12 +6,12 @@ import { Fate, type PushResult } from "#domain/outcome.ts"
 import { pushServiceNames } from "#domain/subscription/endpoint.ts"
 import { Identity, type User } from "#identity/identity.ts"
 import { listPushes, serviceOf } from "#nats/broadcasts/pushes.ts"
-import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
+import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
-import { queryPairs } from "../listing/query.ts"
 import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { singles } from "../listing/singles.ts"
 import { userIdFault } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { isOperator } from "../operators.ts"
@@ -59,30 +59,16 @@ interface Input extends ListInput {
   readonly user: User | undefined
 }
 
-const choices = { outcome: Fate.literals, push_service: pushServiceNames } as const
 const readPages = readQuery(false, ["_limit", "_token"])
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPages(call, errors)
-  const pairs = queryPairs(call.query) ?? []
-  const refuse = (name: string, text: string) =>
-    void errors.push(errorIn("querystring", name, `Invalid value for ${name}: ${text}`))
-  const given = (name: string): string | undefined => {
-    const values = pairs.filter(([each]) => each === name).map(([, value]) => value)
-    if (values.length > 1) refuse(name, "give it once")
-    return values[0]
-  }
-  const oneOf = (name: keyof typeof choices) => {
-    const value = given(name)
-    const all: ReadonlyArray<string> = choices[name]
-    if (value !== undefined && !all.includes(value))
-      refuse(name, `expected one of ${all.join(", ")}`)
-    return value
-  }
-  const id = given("user")
+  const { oneOf, refuse, text } = singles(call.query, errors)
+  const id = text("user")
   const user = id === undefined ? undefined : (yield* Identity).userOf(id)
   if (id !== undefined && user === undefined) refuse("user", userIdFault)
-  return { ...input, outcome: oneOf("outcome"), service: oneOf("push_service"), user }
+  const outcome = oneOf("outcome", Fate.literals)
+  return { ...input, outcome, service: oneOf("push_service", pushServiceNames), user }
 })
 
 export const pushesGet: Operation<Input> = {

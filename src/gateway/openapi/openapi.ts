@@ -53,7 +53,7 @@ const errorStatuses = (
   500,
   503,
   ...(access === "anyone" || access === "guest" ? [] : [401]),
-  ...(["publisher", "viewer", "users"].includes(access) ? [403] : []),
+  ...(["publisher", "operator", "viewer", "users"].includes(access) ? [403] : []),
   // A slash in a named segment.
   ...(endpoint.path.includes("/:") ? [404] : []),
   ...(negotiates ? [406] : []),

@@ -65,6 +65,11 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     query("last_modified", "Only what was last changed at this timestamp.", timestamp)
   ],
   pages: [limit, token],
+  token: [token],
+  dead: [
+    query("broadcast", "Only those of this broadcast.", text),
+    query("since", "Only those that were given up at this time or later.", time)
+  ],
   broadcasts: [
     query("publisher", "Only those of this publisher.", text),
     query("state", "Only those in this state.", { enum: BroadcastState.literals }),

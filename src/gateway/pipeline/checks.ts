@@ -151,6 +151,7 @@ const mayUse = Effect.fnUntraced(function* (
 ) {
   if (access === "caller") return caller.rights === undefined
   if (access === "principal") return true
+  if (access === "operator") return yield* isOperator(caller)
   if (access === "viewer" && (yield* isOperator(caller))) return true
   if (access === "users" && !(yield* mayUseUsers(caller))) return false
   return channel === undefined || (yield* mayPublish(caller, channel))

@@ -74,6 +74,8 @@ export const description: ReadonlyArray<Case> = [
           "/broadcasts",
           "/broadcasts/{broadcast}",
           "/broadcasts/{broadcast}/pushes",
+          "/broadcasts/{broadcast}/redrive",
+          "/dead",
           "/client.js",
           "/worker.js",
           "/channels/{channel}",
@@ -177,7 +179,7 @@ export const description: ReadonlyArray<Case> = [
       // The policy portier is off, and no example knows a secret or a broadcast.
       const withBody = operationsOf(described).filter(
         ([id, , , body]) =>
-          body !== undefined && !/^(patch|post-(portier|subscription-replace))/.test(id)
+          body !== undefined && !/^(patch|post-(portier|redrive|subscription-replace))/.test(id)
       )
       expect(withBody.map(([id]) => id).sort()).toEqual([
         "post-batch",

@@ -64,6 +64,8 @@ const allowed: ReadonlyArray<
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/broadcasts", "GET, HEAD, POST, OPTIONS", ["PUT", "PATCH", "DELETE"]],
   ["/broadcasts/1/pushes", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],
+  ["/broadcasts/1/redrive", "POST, OPTIONS", ["GET", "HEAD", "PUT"]],
+  ["/dead", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],
   ["/broadcasts/1", "GET, HEAD, PATCH, OPTIONS", ["POST", "PUT", "DELETE"]],
   ["/channels/abc/registration", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
   ["/registrations", "GET, HEAD, OPTIONS", ["PUT", "POST", "DELETE"]],

@@ -1,0 +1,102 @@
+// GET /dead: how many pushes were given up, and why. For operators.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { DeadLetter } from "#domain/job.ts"
+import { otherPushService } from "#domain/subscription/endpoint.ts"
+import { listDeadLetters } from "#nats/broadcasts/dead-letters.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { ErrorDetail } from "../http/errors.ts"
+import { type Call, ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+import { nextPage } from "../listing/next-page.ts"
+import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { singles } from "../listing/singles.ts"
+import type { Operation } from "../operation.ts"
+
+const Cause = Schema.Struct({
+  reason: Schema.String,
+  /** HTTP status of the last response; absent where there was none. */
+  status: Schema.optionalKey(Schema.Int),
+  push_service: Schema.String,
+  pushes: Schema.Int,
+  broadcasts: Schema.Int,
+  /** The id of the latest one. */
+  last_broadcast: Schema.String,
+  first_at: Schema.Int,
+  last_at: Schema.Int
+})
+
+const causeOf = (letters: ReadonlyArray<DeadLetter>): typeof Cause.Type => {
+  const { reason, service = otherPushService, status } = letters[0]!
+  const broadcasts = new Set(letters.map(({ broadcast }) => broadcast))
+  const times = letters.map(({ at }) => at)
+  return {
+    reason,
+    ...(status !== undefined && { status }),
+    push_service: service,
+    pushes: letters.length,
+    broadcasts: broadcasts.size,
+    last_broadcast: String(Math.max(...broadcasts)),
+    first_at: Math.min(...times),
+    last_at: Math.max(...times)
+  }
+}
+
+/** The causes of dead letters, the most frequent first. */
+const causesOf = (letters: ReadonlyArray<DeadLetter>) =>
+  [
+    ...Map.groupBy(letters, ({ reason, service, status }) =>
+      JSON.stringify([reason, status, service])
+    ).values()
+  ]
+    .map(causeOf)
+    .sort((a, b) => b.pushes - a.pushes)
+
+interface Input extends ListInput {
+  readonly broadcast: number | undefined
+  readonly since: number | undefined
+}
+
+const readPages = readQuery(false, ["_token"])
+
+const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
+  const input = yield* readPages(call, errors)
+  const { refuse, text, time } = singles(call.query, errors)
+  const id = text("broadcast")
+  if (id !== undefined && !/^[1-9]\d{0,14}$/.test(id)) refuse("broadcast", "expected an id")
+  return { ...input, broadcast: id === undefined ? undefined : Number(id), since: time("since") }
+})
+
+/** The sequence in WORK from which a list goes on, or begins. Undefined: nothing is so late. */
+const begin = Effect.fnUntraced(function* ({ listing, since }: Input) {
+  const place = listing.token?.last_object["seq"]
+  if (place !== undefined) return Number(place)
+  return since === undefined ? 1 : yield* (yield* EventLog).firstSince("work", since)
+})
+
+export const deadGet: Operation<Input> = {
+  access: "operator",
+  exposes: ["Next-Page"],
+  read,
+  run: Effect.fnUntraced(function* (input, call) {
+    const { broadcast, listing } = input
+    const from = yield* begin(input)
+    const { letters, next } =
+      from === undefined
+        ? { letters: [], next: undefined }
+        : yield* listDeadLetters(broadcast, from)
+    const pages = yield* nextPage(call, listing, {
+      path: "/dead",
+      place: { seq: next ?? 0 },
+      count: letters.length,
+      limit: 0,
+      more: next !== undefined
+    })
+    return ok({ data: causesOf(letters) }, { ...noStore, ...pages })
+  }),
+  doc: {
+    summary: "Count the pushes that were given up, by cause",
+    parameters: ["token", "dead"],
+    responses: { 200: Schema.Struct({ data: Schema.Array(Cause) }) }
+  }
+}

@@ -1,0 +1,63 @@
+// Sends a finished broadcast again, as a new one, to the subscriptions whose pushes ended as dead
+// or expired: for requests and for the command alike.
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import { byHeaders, givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
+import { subjects } from "#streams/subjects.ts"
+import { type Origin, standingOf } from "../kv/broadcast-state.ts"
+import { EventLog } from "../stream/event-log.ts"
+
+/** Why a broadcast is not sent again. */
+export class NotRedriven extends Data.TaggedError("NotRedriven")<{
+  /**
+   * `rejected`: it was never sent. `unfinished`: some of its pushes may still arrive. `forgotten`:
+   * its outcomes are no longer stored. `redriven`: as the broadcast `former`, and a second time
+   * would reach some users twice.
+   */
+  readonly reason: "rejected" | "unfinished" | "forgotten" | "redriven"
+  readonly former?: number
+}> {}
+
+/** Number of pushes that a redrive sends again at most. Fails unless that is known for good. */
+export const undeliveredOf = Effect.fnUntraced(function* (origin: Origin) {
+  const { progress, rejected } = yield* standingOf(origin)
+  if (rejected !== undefined) return yield* new NotRedriven({ reason: "rejected" })
+  if (progress?.finished !== true) return yield* new NotRedriven({ reason: "unfinished" })
+  const count = progress.dead + progress.expired
+  // WORK drops the plan before the outcomes, which are younger.
+  const plan = subjects.plan(origin.channel, origin.stored.seq)
+  const isStored = count === 0 || (yield* (yield* EventLog).last("work", plan)) !== undefined
+  return isStored ? count : yield* new NotRedriven({ reason: "forgotten" })
+})
+
+const append = Effect.fnUntraced(function* (
+  { channel, stored: { header, message, seq: broadcast } }: Origin,
+  by: string
+) {
+  const log = yield* EventLog
+  if (message.type !== "broadcast/1" && message.type !== "direct/1")
+    return yield* new NotRedriven({ reason: "rejected" })
+  const subject = subjects.broadcast("redrive", channel)
+  let [expect, former] = [0, 0]
+  yield* log.replay("log", [subject], ({ header, seq }) => {
+    expect = seq
+    if (header(redrivesHeader) === String(broadcast)) former = seq
+  })
+  if (former > 0) return yield* new NotRedriven({ reason: "redriven", former })
+  // The time to live starts again.
+  const headers = {
+    ...givenHeaders(header),
+    ...byHeaders(by),
+    [redrivesHeader]: String(broadcast)
+  }
+  const { type, ...body } = message
+  return (yield* log.append("log", { subject, type, body, headers, expect })).seq
+})
+
+/**
+ * Appends the new broadcast and returns its id. `by`: who wants it. Fails if there is one already.
+ */
+export const redrive = (origin: Origin, by: string) =>
+  append(origin, by).pipe(
+    Effect.retry({ times: 4, while: ({ _tag }) => _tag === "AppendConflict" })
+  )
