@@ -76,7 +76,7 @@ export const userWriteFault = (principal: string): string | undefined =>
 /** Returns why a principal cannot be that of operators: everybody must never be one. */
 export const operatorFault = (principal: string): string | undefined =>
   principal.startsWith("system.")
-    ? "name users or groups: an operator sees and stops the broadcasts of everybody"
+    ? "name users or groups: an operator sees every user, and stops the broadcasts of everybody"
     : nobodyFault(principal)
 
 /** The policy in the ids of publishers on NATS, `nats:<source>`: NATS knows who they are. */

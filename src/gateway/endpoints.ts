@@ -35,6 +35,8 @@ import {
 import { listDelete, listGet, userListDelete } from "./subscriptions/subscription-list.ts"
 import { subscriptionPost } from "./subscriptions/subscription-post.ts"
 import { subscriptionReplace } from "./subscriptions/subscription-replace.ts"
+import { restorePost } from "./users/restore.ts"
+import { userGet } from "./users/user-get.ts"
 
 const readOnly = (name: string, path: string, get: AnyOperation): Endpoint => ({
   name,
@@ -74,6 +76,13 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     allow: ["DELETE", "OPTIONS"],
     operations: { DELETE: userListDelete }
   },
+  {
+    name: "restore",
+    path: "/users/:user/subscriptions/:id/restore",
+    allow: ["POST", "OPTIONS"],
+    operations: { POST: restorePost }
+  },
+  readOnly("user", "/users/:user", userGet),
   {
     name: "test",
     path: "/subscriptions/:id/test",

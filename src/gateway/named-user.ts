@@ -11,7 +11,7 @@ export const userIdFault =
   "or <policy>:<mail address>"
 
 /** The user in the path, whether or not Bellcast stores anything of them. */
-const userInPath = Effect.fnUntraced(function* ({ params }: Call) {
+export const userInPath = Effect.fnUntraced(function* ({ params }: Call) {
   const user = (yield* Identity).userOf(params["user"] ?? "")
   return user ?? (yield* refuseInvalid([errorIn("path", null, userIdFault)]))
 })

@@ -4,6 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
+import { byHeaders } from "#domain/broadcast.ts"
 import { type RegistrationCommand, sharedIsFull } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -32,6 +33,8 @@ interface Change<S, C> {
   readonly growth?: Growth
   /** Whether a subscription of another user moves to the caller. */
   readonly moves?: boolean
+  /** The operator who wants it: LOG has the id. */
+  readonly by?: string
   readonly response: (state: S) => ApiResponse
 }
 
@@ -125,9 +128,14 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
 })
 
 /** Appends a command that expects a sequence. Its own sequence, or undefined after a conflict. */
-const append = <S, C extends Command>({ subject }: Kind<S, C>, command: C, expect: number) => {
+const append = <S, C extends Command>(
+  { subject }: Kind<S, C>,
+  { by, command }: Change<S, C>,
+  expect: number
+) => {
   const { type, ...body } = command
-  const message = { subject, type, body, expect } as unknown as Append<C["type"]>
+  const headers = by === undefined ? {} : { headers: byHeaders(by) }
+  const message = { subject, type, body, expect, ...headers } as unknown as Append<C["type"]>
   return Effect.flatMap(EventLog, (log) => log.append("log", message)).pipe(
     Effect.map(({ seq }) => seq),
     Effect.catchTag("AppendConflict", () => Effect.succeed(undefined))
@@ -175,7 +183,7 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const { command, response } = decision
   yield* checkQuotas(write, decision, state)
   write.isAdmitted = true
-  const seq = yield* append(kind, command, expect)
+  const seq = yield* append(kind, decision, expect)
   if (seq === undefined) return undefined
   yield* awaitApplied(kind.places, command, seq, kind.refusal)
   return response(kind.evolve(state, command, seq))

@@ -13,6 +13,7 @@ import { direct } from "./sections/direct.ts"
 import { directProgress } from "./sections/direct-progress.ts"
 import { members } from "./sections/members.ts"
 import { operators } from "./sections/operators.ts"
+import { persons } from "./sections/persons.ts"
 import { pushes } from "./sections/pushes.ts"
 import { redrives } from "./sections/redrives.ts"
 import { users } from "./sections/users.ts"
@@ -72,6 +73,7 @@ const subset = [
   ...operators,
   ...pushes,
   ...redrives,
+  ...persons,
   ...direct,
   ...directProgress
 ]

@@ -25,6 +25,7 @@ import { members } from "./sections/members.ts"
 import { operational } from "./sections/operational.ts"
 import { operators } from "./sections/operators.ts"
 import { pages } from "./sections/pages.ts"
+import { persons } from "./sections/persons.ts"
 import { preconditions } from "./sections/preconditions.ts"
 import { pushData } from "./sections/push-data.ts"
 import { pushes } from "./sections/pushes.ts"
@@ -61,6 +62,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.9 lists of broadcasts", broadcastLists],
   ["4.10 pushes of a broadcast", pushes],
   ["4.11 redrives", redrives],
+  ["4.12 persons", persons],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

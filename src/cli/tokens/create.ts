@@ -54,7 +54,7 @@ const create = Effect.fnUntraced(function* (
   const may = [
     ...(channels.length > 0 ? [`publish on ${channels.join(", ")}`] : []),
     ...(users ? ["name any user"] : []),
-    ...(operator ? ["see and stop every broadcast"] : [])
+    ...(operator ? ["act as an operator"] : [])
   ].join(" and ")
   yield* note(`whoever has this token may ${may}${until}; it is not shown again`)
   yield* Effect.catchTag(
@@ -73,7 +73,10 @@ const flags = {
     Flag.atLeast(0)
   ),
   users: onOff("users", "Let its requests name users, such as to log one out everywhere"),
-  operator: onOff("operator", "Let it see and stop every broadcast, as an operator"),
+  operator: onOff(
+    "operator",
+    "Make it an operator: it sees and stops broadcasts, sees users and restores"
+  ),
   expires: Flag.String("expires").pipe(
     Flag.withDescription("How long it is valid: 90d, 12h, 30m; or never")
   ),

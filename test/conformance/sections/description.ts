@@ -94,6 +94,8 @@ export const description: ReadonlyArray<Case> = [
           "/subscriptions/replace",
           "/subscriptions/{id}",
           "/subscriptions/{id}/test",
+          "/users/{user}",
+          "/users/{user}/subscriptions/{id}/restore",
           "/users/{user}/subscriptions",
           "/vapid-public-key"
         ].sort()

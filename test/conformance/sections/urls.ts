@@ -60,6 +60,8 @@ const allowed: ReadonlyArray<
   ["/subscriptions/replace", "POST, OPTIONS", ["GET", "HEAD", "PUT", "DELETE"]],
   ["/subscriptions/abc", "GET, HEAD, PUT, DELETE, OPTIONS", ["POST", "PATCH"]],
   ["/subscriptions/abc/test", "POST, OPTIONS", ["GET", "HEAD", "PUT", "DELETE"]],
+  ["/users/a:b", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],
+  ["/users/a:b/subscriptions/abc/restore", "POST, OPTIONS", ["GET", "HEAD", "PUT"]],
   ["/users/a:b/subscriptions", "DELETE, OPTIONS", ["GET", "HEAD", "POST", "PUT"]],
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/broadcasts", "GET, HEAD, POST, OPTIONS", ["PUT", "PATCH", "DELETE"]],

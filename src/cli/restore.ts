@@ -11,25 +11,27 @@ import { monotonicMillis } from "#clock/monotonic.ts"
 import { settings } from "#config"
 import { goneReasons } from "#domain/reason.ts"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
-import { endpointHash, noOwners, ownerOf } from "#domain/subscription/owners.ts"
-import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
-import {
-  emptyList,
-  nextTimestamp,
-  type SubscriptionList
-} from "#domain/subscription/subscription.ts"
+import type { SubscriptionQuota } from "#domain/subscription/quota.ts"
+import { emptyList } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import {
+  findRemovals,
+  type Range,
+  type Removal,
+  suspended,
+  type UserRemovals
+} from "#nats/subscriptions/removals.ts"
+import { isMoved, undoing } from "#nats/subscriptions/undo.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
-import { natsFlags, onNats } from "../nats/nats.ts"
-import { demandRoom } from "../nats/room.ts"
-import { failed, failedBy } from "../terminal/failed.ts"
-import { onOff } from "../terminal/flags.ts"
-import { findRemovals, type Range, type Removal, suspended, type UserRemovals } from "./removals.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
+import { demandRoom } from "./nats/room.ts"
+import { failed, failedBy } from "./terminal/failed.ts"
+import { onOff } from "./terminal/flags.ts"
 
 export interface RestoreOptions extends Range, SubscriptionQuota {
   /** Only subscriptions at these push services. Empty: all. */
@@ -79,33 +81,6 @@ const countRestored = (counts: Counts, { cause }: Removal): void => {
 
 const isAt = ({ data }: SubscriptionPut, hosts: ReadonlyArray<string>): boolean =>
   hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
-
-/** Whether an endpoint belongs to another user now. */
-const isMoved = Effect.fnUntraced(function* (user: UserToken, { data }: SubscriptionPut) {
-  const hash = endpointHash(data.endpoint)
-  const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(hash))
-  return (ownerOf(page?.value ?? noOwners, hash) ?? user) !== user
-})
-
-/** The message that undoes a removal. Undefined: the user has as many subscriptions as allowed. */
-const undoing = (
-  { cause, generation, id, put: { data, user: name, vapidKey } }: Removal,
-  list: SubscriptionList,
-  now: number,
-  quota: SubscriptionQuota
-) => {
-  if (cause === suspended)
-    return {
-      type: "subscription.cleared/1",
-      body: { id, generation, by: "operator", at: now }
-    } as const
-  if (exhausted(list, data.endpoint, quota) !== undefined) return undefined
-  const key = vapidKey === undefined ? {} : { vapidKey }
-  return {
-    type: "subscription.put/1",
-    body: { user: name, id, data, ...key, lastModified: nextTimestamp(list, now) }
-  } as const
-}
 
 /** Restores one after the other. If the user writes meanwhile, the rest is left as it is. */
 const restoreUser = Effect.fnUntraced(function* (

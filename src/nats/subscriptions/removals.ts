@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
 import { removedBy } from "#domain/subscription/owners.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
-import type { Stored } from "#nats/stream/stored.ts"
-import { filters, parseSubscription } from "#streams/subjects.ts"
+import { filters, parseSubscription, subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { EventLog } from "../stream/event-log.ts"
+import type { Stored } from "../stream/stored.ts"
 
 /** Stands for a cause where the subscription was suspended, not removed. */
 export const suspended = "suspended"
@@ -99,11 +99,11 @@ const apply = (state: State, { at, message, seq }: Stored, range: Range): void =
   }
 }
 
-/** Removals and suspensions in the range that still hold, by user. */
-export const findRemovals = Effect.fnUntraced(function* (range: Range) {
+/** Removals and suspensions that still hold of the subscriptions that a filter matches, by user. */
+const removalsUnder = Effect.fnUntraced(function* (filter: string, range: Range) {
   const log = yield* EventLog
   const users = new Map<UserToken, State>()
-  yield* log.replay("log", [filters.subscriptions], (stored) => {
+  yield* log.replay("log", [filter], (stored) => {
     const user = parseSubscription(stored.subject)
     if (user === undefined) return
     const state = users.get(user) ?? {
@@ -118,4 +118,15 @@ export const findRemovals = Effect.fnUntraced(function* (range: Range) {
   return [...users].map(
     ([user, { removed, seq }]): UserRemovals => ({ user, removals: [...removed.values()], seq })
   )
+})
+
+/** Removals and suspensions in the range that still hold, by user. */
+export const findRemovals = (range: Range) => removalsUnder(filters.subscriptions, range)
+
+const always: Range = { from: 0, to: Number.POSITIVE_INFINITY, causes: [] }
+
+/** The removal or suspension of a subscription; undefined: there is none that still holds. */
+export const findRemoval = Effect.fnUntraced(function* (user: UserToken, id: string) {
+  const [found] = yield* removalsUnder(subjects.subscription(user), always)
+  return found?.removals.find((removal) => removal.id === id)
 })

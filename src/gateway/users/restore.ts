@@ -1,0 +1,70 @@
+// POST /users/{user}/subscriptions/{id}/restore: puts a subscription back that a push service
+// called gone, or ends its suspension. For operators.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Settings } from "#config"
+import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { type SubscriptionList, storedIn } from "#domain/subscription/subscription.ts"
+import type { User } from "#identity/identity.ts"
+import { findRemoval } from "#nats/subscriptions/removals.ts"
+import { isMoved, undoing } from "#nats/subscriptions/undo.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import { changeList, listOf } from "../changes.ts"
+import { refuse } from "../http/errors.ts"
+import { type Call, ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+import { userInPath } from "../named-user.ts"
+import type { Operation } from "../operation.ts"
+import { about } from "../operators.ts"
+import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
+import { Device, deviceOf } from "./device.ts"
+
+const done = ok(undefined)
+
+/** Decides how a subscription comes back. One that nothing happened to stays as it is. */
+const decide = Effect.fnUntraced(function* (
+  user: UserToken,
+  id: string,
+  list: SubscriptionList,
+  now: number,
+  by: string
+) {
+  const stored = storedIn(list, id)
+  if (stored !== undefined && stored.suspended === undefined)
+    return { _tag: "Unchanged", response: done } as const
+  // What its user, or another one, took away is not given back.
+  const removal = yield* findRemoval(user, id)
+  if (removal === undefined) return yield* unknownSubscription(id)
+  if (stored === undefined && (yield* isMoved(user, removal.put)))
+    return yield* unknownSubscription(id)
+  const message = undoing(removal, list, now, yield* Settings)
+  if (message === undefined) return yield* refuse("tooManySubscriptions")
+  const command: SubscriptionCommand =
+    message.type === "subscription.put/1"
+      ? { type: message.type, ...message.body }
+      : { type: message.type, ...message.body }
+  return { _tag: "Change", command, by, response: () => done } as const
+})
+
+const restore = Effect.fnUntraced(function* (call: Call & { readonly user: User }, id: string) {
+  const { user } = call.user
+  const by = call.caller!.id
+  yield* changeList(call, (list, now) => decide(user, id, list, now, by))
+  const stored = storedIn(yield* listOf(user), id)
+  if (stored === undefined) return yield* unknownSubscription(id)
+  return ok({ data: yield* deviceOf(id, stored) }, noStore)
+})
+
+export const restorePost: Operation<void> = {
+  access: "operator",
+  run: Effect.fnUntraced(function* (_, call) {
+    const user = yield* userInPath(call)
+    const id = yield* idInPath(call)
+    return yield* about(user.user, restore({ ...call, user }, id))
+  }),
+  doc: {
+    summary: "Put back a subscription that a push service called gone, or end its suspension",
+    responses: { 200: Schema.Struct({ data: Device }) },
+    errors: [404, 409, 507]
+  }
+}

@@ -1,0 +1,38 @@
+// How the removal or the suspension of a subscription is undone, for requests and for the command
+// alike.
+import * as Effect from "effect/Effect"
+import type { SubscriptionPut } from "#domain/subscription/command.ts"
+import { endpointHash, noOwners, ownerOf } from "#domain/subscription/owners.ts"
+import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
+import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { keys } from "#streams/buckets.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import { Buckets } from "../kv/bucket.ts"
+import { type Removal, suspended } from "./removals.ts"
+
+/** Whether an endpoint belongs to another user now. */
+export const isMoved = Effect.fnUntraced(function* (user: UserToken, { data }: SubscriptionPut) {
+  const hash = endpointHash(data.endpoint)
+  const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(hash))
+  return (ownerOf(page?.value ?? noOwners, hash) ?? user) !== user
+})
+
+/** The message that undoes a removal. Undefined: the user has as many subscriptions as allowed. */
+export const undoing = (
+  { cause, generation, id, put: { data, user: name, vapidKey } }: Removal,
+  list: SubscriptionList,
+  now: number,
+  quota: SubscriptionQuota
+) => {
+  if (cause === suspended)
+    return {
+      type: "subscription.cleared/1",
+      body: { id, generation, by: "operator", at: now }
+    } as const
+  if (exhausted(list, data.endpoint, quota) !== undefined) return undefined
+  const key = vapidKey === undefined ? {} : { vapidKey }
+  return {
+    type: "subscription.put/1",
+    body: { user: name, id, data, ...key, lastModified: nextTimestamp(list, now) }
+  } as const
+}
