@@ -95,11 +95,12 @@ $(PACKAGES): package-lock.json | $(NODE_NEEDED)
 # the service, and make ends with the exit code of the service.
 FOREGROUND := if [ -t 0 ]; then set -m; else exec="exec"; fi; $$exec
 
-SERVICE := src/main.ts --development
+# A site's own settings hold for every start: without them everybody would be a user of its data.
+SERVICE := --env-file-if-exists=.env src/main.ts --development
 # Compiled code of the last start: a start takes 18 MiB and 0.4 s of CPU less with it.
 export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/node
 
-run: install ## Run the service with an embedded nats-server, on http://127.0.0.1:9999/v1/.
+run: install ## Run the service, embedded nats-server and all, on http://127.0.0.1:9999/v1/; reads .env.
 	@$(FOREGROUND) node $(SERVICE)
 
 dev: install ## Run the service and restart it when a file changes.

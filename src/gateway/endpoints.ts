@@ -110,7 +110,12 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     operations: { PUT: memberPut, DELETE: memberDelete }
   },
   readOnly("channel-broadcasts", "/channels/:channel/broadcasts", channelBroadcastsGet),
-  readOnly("broadcast", "/channels/:channel/broadcasts/:broadcast", broadcastGet),
+  {
+    name: "broadcast",
+    path: "/channels/:channel/broadcasts/:broadcast",
+    allow: ["GET", "HEAD", "PATCH", "OPTIONS"],
+    operations: { GET: broadcastGet, PATCH: broadcastPatch }
+  },
   {
     name: "broadcasts",
     path: "/broadcasts",

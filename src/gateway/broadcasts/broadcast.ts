@@ -45,9 +45,16 @@ const find = Effect.fnUntraced(function* <E, R>(
   return origin
 })
 
-/** The broadcast in the path, for a caller who may see and change it. */
-export const findOwn = ({ caller, params }: Call) =>
-  find(params["broadcast"] ?? "", (origin) => maySee(caller!, origin))
+/** The broadcast in the path, below its channel or not, for a caller who may see and change it. */
+export const findOwn = Effect.fnUntraced(function* ({ caller, params }: Call) {
+  const isBelow = params["channel"] !== undefined
+  const channel = isBelow ? channelToken(yield* channelIdOf(params)) : undefined
+  return yield* find(params["broadcast"] ?? "", (origin) =>
+    channel === undefined || origin.channel === channel
+      ? maySee(caller!, origin)
+      : Effect.succeed(false)
+  )
+})
 
 const doc = {
   summary: "What became of a broadcast so far",

@@ -131,6 +131,21 @@ export const broadcastStates: ReadonlyArray<Case> = [
     })
   ]),
   define<string>({
+    name: "cancels a broadcast at its Location, below its channel",
+    given: running,
+    request: (api, target) => ({ ...patch(api, target, toState("cancelled")), target }),
+    expected: { status: 200, body: { data: { state: "cancelled" } } }
+  }),
+  define<string>({
+    name: "knows no broadcast below another channel that somebody wants to cancel",
+    given: running,
+    request: (api, location) => ({
+      ...patch(api, location, toState("cancelled")),
+      target: location.replace(/\/channels\/[^/]+/, "/channels/another")
+    }),
+    expected: unknown
+  }),
+  define<string>({
     name: "cancels a broadcast to channels and users",
     given: (api) => acceptedAt(api),
     request: (api, location) => patch(api, location, toState("cancelled")),

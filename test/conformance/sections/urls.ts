@@ -74,7 +74,7 @@ const allowed: ReadonlyArray<
   ["/channels/abc/members", "GET, HEAD, OPTIONS", ["PUT", "POST", "DELETE"]],
   ["/channels/abc/members/a:b", "PUT, DELETE, OPTIONS", ["GET", "HEAD", "POST"]],
   ["/channels/abc/broadcasts", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],
-  ["/channels/abc/broadcasts/1", "GET, HEAD, OPTIONS", ["PATCH", "DELETE"]],
+  ["/channels/abc/broadcasts/1", "GET, HEAD, PATCH, OPTIONS", ["PUT", "DELETE"]],
   ["/openid/a/login", "GET, HEAD, OPTIONS", ["POST"]],
   ["/openid/a/token", "GET, HEAD, OPTIONS", ["POST"]],
   ["/portier/login", "GET, HEAD, POST, OPTIONS", ["PUT"]],
