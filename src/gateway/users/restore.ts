@@ -19,6 +19,9 @@ import { about } from "../operators.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
 import { Device, deviceOf } from "./device.ts"
 
+/** Longest read of the history of one user. The command `restore` reads any history. */
+const historyMillis = 10_000
+
 const done = ok(undefined)
 
 /** Decides how a subscription comes back. One that nothing happened to stays as it is. */
@@ -33,7 +36,10 @@ const decide = Effect.fnUntraced(function* (
   if (stored !== undefined && stored.suspended === undefined)
     return { _tag: "Unchanged", response: done } as const
   // What its user, or another one, took away is not given back.
-  const removal = yield* findRemoval(user, id)
+  const removal = yield* Effect.timeoutOrElse(findRemoval(user, id), {
+    duration: historyMillis,
+    orElse: () => refuse("unavailable")
+  })
   if (removal === undefined) return yield* unknownSubscription(id)
   if (stored === undefined && (yield* isMoved(user, removal.put)))
     return yield* unknownSubscription(id)
