@@ -1,4 +1,4 @@
-// Who is an operator: by the settings, or by a token. And the record of what an operator looks at.
+// Operators: those of the settings and of tokens, and the record of the people they look at.
 import * as Effect from "effect/Effect"
 import { Settings } from "#config"
 import type { Caller } from "#identity/identity.ts"

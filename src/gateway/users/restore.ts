@@ -35,7 +35,7 @@ const decide = Effect.fnUntraced(function* (
   const stored = storedIn(list, id)
   if (stored !== undefined && stored.suspended === undefined)
     return { _tag: "Unchanged", response: done } as const
-  // What its user, or another one, took away is not given back.
+  // A subscription that its user removed, or that another one took, is not given back.
   const removal = yield* Effect.timeoutOrElse(findRemoval(user, id), {
     duration: historyMillis,
     orElse: () => refuse("unavailable")

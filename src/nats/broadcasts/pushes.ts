@@ -1,4 +1,4 @@
-// What became of each push of a broadcast, in pages, from the outcomes in WORK.
+// The pushes of a broadcast with their last outcomes, in pages from WORK.
 import * as Effect from "effect/Effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { PushResult } from "#domain/outcome.ts"
