@@ -74,7 +74,7 @@ export interface Push extends EventTarget {
   disable(): Promise<PushState>
   /**
    * Logout: this browser belongs to nobody. Works offline and without a token, and waits 1 s at
-   * most for the service.
+   * most for the service. Other pages of the site give up what they wait for.
    */
   signOut(): Promise<PushState>
   /** Registers the user, on all devices, to a channel. Rejects with a `PushError`. */

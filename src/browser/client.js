@@ -126,6 +126,8 @@ class Push extends EventTarget {
   #wants
   #listening = new AbortController()
   #requests = new AbortController()
+  /** All pages of the origin. A message: a user signs out in one of them. */
+  #pages
 
   constructor(options) {
     super()
@@ -148,6 +150,11 @@ class Push extends EventTarget {
       latest.#listening.abort()
     }
     latest = push
+    push.#pages = new BroadcastChannel("bellcast")
+    push.#pages.onmessage = () => {
+      push.#isLoad = false
+      push.#giveUp()
+    }
     const { signal } = push.#listening
     addEventListener("online", again, { signal })
     const look = () => !document.hidden && Date.now() - push.#last > week && again()
@@ -186,8 +193,8 @@ class Push extends EventTarget {
     this.#user = null
     this.#wants = undefined
     this.#isLoad = true
-    this.#requests.abort()
-    this.#requests = new AbortController()
+    this.#giveUp()
+    this.#pages?.postMessage(null)
     await this.#sync()
     const tell = async () => {
       const endpoint = (await this.#record()).former[user ?? ""]
@@ -195,6 +202,12 @@ class Push extends EventTarget {
     }
     await Promise.race([tell().catch(console.debug), wait(second)])
     return this.state
+  }
+
+  /** Lets go of the lock, and of the place in its queue. */
+  #giveUp() {
+    this.#requests.abort(new BellcastError("offline", true))
+    this.#requests = new AbortController()
   }
 
   async join(channel) {
@@ -292,7 +305,8 @@ class Push extends EventTarget {
 
   #alone(task) {
     const { locks } = navigator
-    return locks ? locks.request(`bellcast:${this.#scope}`, task) : task()
+    const { signal } = this.#requests
+    return locks ? locks.request(`bellcast:${this.#scope}`, { signal }, task) : task()
   }
 
   /** The record of this worker, else what it takes from another one's; `isNew`: from none. */
@@ -507,7 +521,7 @@ class Push extends EventTarget {
       keepalive
     })
     const response = await this.#inTime(sent).catch(fail("offline"))
-    const answer = await response.json().catch(() => null)
+    const answer = await this.#inTime(response.json()).catch(() => null)
     const { ok, status } = response
     if (status === 401 && authorization) {
       this.#authorization = undefined

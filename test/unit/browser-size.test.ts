@@ -1,11 +1,12 @@
-// The files for browsers stay small: the limits are those of src/browser/README.md.
+// The files for browsers stay small: the limits are those of src/browser/README.md, for client.js
+// 6 KiB at gzip -9.
 import { readFileSync } from "node:fs"
 import { gzipSync } from "node:zlib"
 import { assert, it } from "vitest"
 
-const limits = { "client.js": 6_000, "worker.js": 2_500 }
+const limits = { "client.js": 6 * 1024, "worker.js": 2_500 }
 
-it.each(Object.entries(limits))("%s has at most %i bytes, gzipped", (file, bytesMax) => {
+it.each(Object.entries(limits))("%s has at most %i bytes at gzip -9", (file, bytesMax) => {
   const source = readFileSync(new URL(`../../src/browser/${file}`, import.meta.url))
   assert.isAtMost(gzipSync(source, { level: 9 }).length, bytesMax)
 })

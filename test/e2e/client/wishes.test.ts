@@ -20,14 +20,15 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     }
   }
 
-  /** Connects with a token that never comes. */
-  const withoutToken = (page: Page) => {
+  /** Connects with a token that never comes: a text for `evaluate`. */
+  const loadWithoutToken = () => {
     const options = JSON.stringify({ url: stage.service.url, user: stage.user })
-    return page.evaluate(`import("/client.js").then(async ({ connect }) => {
+    return `import("/client.js").then(async ({ connect }) => {
       const token = () => new Promise(() => {})
       window.push = await connect({ ...${options}, worker: "/worker.js", token })
-    })`)
+    })`
   }
+  const withoutToken = (page: Page) => page.evaluate(loadWithoutToken())
   const signOut = `(async () => {
     const begin = performance.now()
     const state = await push.signOut()
@@ -111,6 +112,25 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     await page.evaluate("enabling")
     expect(await stage.endpoint(page)).toBeNull()
     expect(await stage.record(page)).toMatchObject({ user: null, on: { [stage.user]: true } })
+  })
+
+  it("signs out at once while other pages have the lock or wait for it", async () => {
+    const page = await stage.enabled()
+    await stage.age(page)
+    const others = [await stage.page(), await stage.page()]
+    for (const other of others)
+      await other.evaluate(`{ window.connecting = ${loadWithoutToken()}; undefined }`)
+    await until(
+      () => page.evaluate("navigator.locks.query().then(({ pending }) => pending.length)"),
+      (waiting) => waiting === 1
+    )
+    expect(await page.evaluate(signOut)).toEqual(["off", true])
+    for (const other of others) {
+      await other.evaluate("connecting")
+      await stage.becomes(other, "off")
+    }
+    expect(await stage.endpoint(page)).toBeNull()
+    expect((await stage.record(page)).user).toBeNull()
   })
 
   it("lets the last user of a page be, whose predecessor's load failed", async () => {
