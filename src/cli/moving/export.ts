@@ -8,10 +8,10 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { isStandIn } from "#domain/subscription/stand-in.ts"
 import type { StoredSubscription, SubscriptionList } from "#domain/subscription/subscription.ts"
-import { channelsOf } from "#gateway/quotas/holdings.ts"
 import { eachList } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { eachEntry } from "#nats/kv/entries.ts"
+import { registeredChannels } from "#nats/kv/registered.ts"
 import type { Entry } from "#nats/kv/values.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
@@ -42,7 +42,7 @@ const linesOf = Effect.fnUntraced(function* ({ key, value }: Entry<SubscriptionL
   if (live.length === 0) return []
   const id = yield* idOf(live[0]!)
   const user = id === undefined || isStandIn(id) ? {} : { user: id }
-  const tokens = yield* channelsOf(key as string as UserToken)
+  const tokens = yield* registeredChannels(key as string as UserToken)
   const channels = tokens.flatMap((token) => decodeToken(token) ?? [])
   return live.map(({ data: { channels: _, user: __, ...data }, vapidKey }) => {
     const made = vapidKey === undefined ? {} : { vapid_public_key: vapidKey }

@@ -1,13 +1,13 @@
 // GET /registrations: the channels that the caller is registered to, in pages.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { channelAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readQuery } from "../listing/read-query.ts"
 import type { Operation } from "../operation.ts"
-import { channelAt, readsAtOnce, registrationsSince } from "../quotas/holdings.ts"
 
 /** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
 const channelsMax = 100
@@ -30,7 +30,7 @@ export const registrationsGet: Operation<ListInput> = {
     const behind = Number(listing.token?.last_object["since"] ?? 0)
     const rest = began.filter((since) => since > behind)
     const shown = rest.slice(0, limit)
-    const data = yield* Effect.forEach(shown, shownAt, { concurrency: readsAtOnce })
+    const data = yield* Effect.forEach(shown, shownAt, { concurrency: registrationsAtOnce })
     const next = yield* nextPage(call, listing, {
       path: "/registrations",
       place: { since: shown.at(-1) ?? 0 },

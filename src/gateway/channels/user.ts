@@ -1,10 +1,10 @@
 // DELETE /: removes all that is stored of the caller as a reader, in every channel and browser.
 import * as Effect from "effect/Effect"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
+import { registeredChannels, registrationsAtOnce } from "#nats/kv/registered.ts"
 import { changeList } from "../changes.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { channelsOf, readsAtOnce } from "../quotas/holdings.ts"
 import { Acknowledgement, accepted, endRegistration } from "./registration.ts"
 
 const removeSubscriptions = (call: Call) =>
@@ -31,9 +31,9 @@ export const userDelete: Operation<void> = {
   access: "caller",
   run: Effect.fnUntraced(function* (_, call) {
     yield* removeSubscriptions(call)
-    const channels = yield* channelsOf(call.user!.user)
+    const channels = yield* registeredChannels(call.user!.user)
     yield* Effect.forEach(channels, (channel) => endRegistration(channel, call), {
-      concurrency: readsAtOnce,
+      concurrency: registrationsAtOnce,
       discard: true
     })
     return accepted

@@ -1,9 +1,9 @@
 // The registrations of a stand-in go along when a user takes its subscription.
 import * as Effect from "effect/Effect"
+import { registeredChannels } from "#nats/kv/registered.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { changeRegistration } from "../changes.ts"
 import { ok } from "../http/request.ts"
-import { channelsOf } from "../quotas/holdings.ts"
 import type { Writer } from "../write.ts"
 
 const response = ok({})
@@ -14,7 +14,7 @@ const response = ok({})
  * browser; the projector then ends the registrations of the stand-in.
  */
 export const carryRegistrations = Effect.fnUntraced(function* (standIn: UserToken, writer: Writer) {
-  for (const channel of yield* channelsOf(standIn))
+  for (const channel of yield* registeredChannels(standIn))
     yield* changeRegistration(channel, writer, (registration, at) =>
       Effect.succeed(
         registration?.on

@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { User } from "#identity/identity.ts"
+import { channelAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { listOf } from "../changes.ts"
 import { ok } from "../http/request.ts"
@@ -10,7 +11,6 @@ import { noStore } from "../http/response-headers.ts"
 import { userInPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { about } from "../operators.ts"
-import { channelAt, readsAtOnce, registrationsSince } from "../quotas/holdings.ts"
 import { Device, deviceOf } from "./device.ts"
 
 /** Most channels that are named, each of which is read from LOG: a user may have 10,000. */
@@ -30,7 +30,7 @@ const shown = Effect.fnUntraced(function* ({ id, user }: User) {
   const stored = Object.entries(subscriptions).sort(
     ([, a], [, b]) => b.lastModified - a.lastModified
   )
-  const options = { concurrency: readsAtOnce }
+  const options = { concurrency: registrationsAtOnce }
   const devices = yield* Effect.forEach(stored, (each) => deviceOf(...each), options)
   const began = yield* registrationsSince(user)
   const tokens = yield* Effect.forEach(began.slice(0, channelsMax), channelAt, options)
