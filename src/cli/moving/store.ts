@@ -10,6 +10,7 @@ import {
   withoutMoved
 } from "#domain/subscription/owners.ts"
 import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
+import { isStandIn } from "#domain/subscription/stand-in.ts"
 import {
   emptyList,
   nextTimestamp,
@@ -111,6 +112,21 @@ const attempt = Effect.fnUntraced(function* (
   return undefined
 })
 
+/**
+ * Ends the registrations of a stand-in, which nobody else could. Those of a user stay: that user,
+ * or another line, may have wanted them meanwhile.
+ */
+const leave = Effect.fnUntraced(function* ({ channels, user: { id, user } }: Checked) {
+  if (!isStandIn(id)) return
+  for (const channel of channels) {
+    const entry = yield* (yield* Buckets).get("registrations", keys.registration(channel, user))
+    if (!entry?.value.on) continue
+    const subject = subjects.registration(channel, user)
+    const body = { user: id, at: yield* Clock.currentTimeMillis }
+    yield* (yield* EventLog).append("log", { subject, type: "registration.delete/1", body })
+  }
+})
+
 /** Stores what a line says, unless it is there. `dryRun`: stores nothing. */
 export const storeOne = Effect.fnUntraced(function* (
   checked: Checked,
@@ -120,10 +136,12 @@ export const storeOne = Effect.fnUntraced(function* (
   const key = keys.subscriptions(checked.user.user)
   for (let tries = triesMax; tries > 0; tries--) {
     const list = (yield* (yield* Buckets).get("subscriptions", key))?.value ?? emptyList
-    const result: LineResult | undefined = yield* resultOf(checked, list, limits)
-    if (result !== undefined || dryRun) return result ?? "stored"
-    const done: LineResult | undefined = yield* attempt(checked, list, limits)
-    if (done !== undefined) return done
+    const found: LineResult | undefined = yield* resultOf(checked, list, limits)
+    if (dryRun) return found ?? "stored"
+    const result: LineResult | undefined = found ?? (yield* attempt(checked, list, limits))
+    // An earlier run may have been killed between registrations and subscription.
+    if (result === "held" || result === "full") yield* leave(checked)
+    if (result !== undefined) return result
   }
   return yield* failed("a user changes subscriptions all the time: run it again")
 })
