@@ -98,7 +98,7 @@ describe("an import", { timeout: 60_000 }, () => {
     if (error !== undefined) return context.skip("python3 is missing")
     const lines = stdout.trimEnd().split("\n")
     const { stdout: said } = await imports(lines)
-    assert.equal(said, "1 of 2 lines were stored\n1 are no Web Push, or unsubscribed\n")
+    assert.equal(said, "1 of 2 lines were stored\n1 lack web_auth or web_p256\n")
   })
 
   it("says of each refused line its number and the reason, never endpoint or keys", async () => {
@@ -116,7 +116,7 @@ describe("an import", { timeout: 60_000 }, () => {
       [{ ...e, user: "nonsense" }, "user: Expected <policy>:<id>"],
       [{ ...e, user: "import:1" }, "user: there is no policy import"],
       [{ ...f, channels: "news" }, "channels: Expected an array"],
-      [rowOf(f!, { web_auth: "" }), undefined],
+      [rowOf(f!, { identifier: "a1b2", web_auth: "" }), undefined],
       [rowOf(f!, { invalid_identifier: "t" }), undefined],
       [rowOf(f!, { notification_types: "-2" }), undefined],
       [good, undefined]

@@ -44,7 +44,7 @@ const userOf = (given: unknown, id: string, { policy, users }: Rules): User | st
 }
 
 /** Names of channels as they stand in subjects; undefined: one of them is none. */
-export const channelsOf = (names: unknown): ReadonlyArray<ChannelToken> | undefined => {
+export const tokensOf = (names: unknown): ReadonlyArray<ChannelToken> | undefined => {
   if (!Array.isArray(names) || names.some((name) => typeof name !== "string")) return undefined
   const tokens = [...new Set(names)].map(channelToken)
   return tokens.every(isChannelToken) ? tokens : undefined
@@ -70,7 +70,7 @@ export const check = (text: string, rules: Rules): Checked | NoSubscription => {
   const id = endpointHash(data.endpoint)
   const user = userOf(parsed.user, id, rules)
   if (typeof user === "string") return { refused: `user: ${user}` }
-  const own = channelsOf(parsed.channels ?? [])
+  const own = tokensOf(parsed.channels ?? [])
   if (own === undefined) return { refused: "channels: Expected an array of names of channels" }
   const channels = [...new Set([...rules.channels.map(channelToken), ...own])]
   return channels.length > rules.channelsMax

@@ -18,7 +18,7 @@ import { failed, failedBy } from "../terminal/failed.ts"
 import { onOff } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { ownUsers } from "../users/principal.ts"
-import { channelsOf, check, type Rules } from "./check.ts"
+import { check, type Rules, tokensOf } from "./check.ts"
 import { type Line, linesOf } from "./lines.ts"
 import { type Limits, type LineResult, storeOne } from "./store.ts"
 
@@ -73,7 +73,7 @@ const demandKey = Effect.fnUntraced(function* (given: string | undefined) {
 })
 
 /** Lines by their result. */
-type Counts = Record<LineResult | "lines" | "skipped" | "refused", number>
+type Counts = Record<LineResult | "lines" | "skipped" | "keyless" | "refused", number>
 
 const demandAllRoom = Effect.all([
   demandRoom("subscriptions"),
@@ -94,8 +94,12 @@ const importLine = Effect.fnUntraced(function* (
     counts[yield* storeOne(found, limits, dryRun)] += 1
     return
   }
-  counts[found.refused === undefined ? "skipped" : "refused"] += 1
-  if (found.refused !== undefined) yield* note(`line ${number}: ${found.refused}`)
+  if ("passed" in found) {
+    counts[found.passed] += 1
+    return
+  }
+  counts.refused += 1
+  yield* note(`line ${number}: ${found.refused}`)
 })
 
 interface Import {
@@ -122,16 +126,20 @@ const words: Readonly<Record<Exclude<keyof Counts, "lines" | "stored">, string>>
   held: "belong to another user",
   full: "are of users who have as much as they may",
   skipped: "are no Web Push, or unsubscribed",
+  keyless: "lack web_auth or web_p256",
   refused: "were refused"
 }
 
-/** The report: a line for each result. */
+/** The report: a line for each result. Lines without one were under way when something failed. */
 const textOf = (counts: Counts, dryRun: boolean): string => {
   const head = `${counts.stored} of ${counts.lines} lines ${dryRun ? "would be" : "were"} stored`
   const others = Object.entries(words).flatMap(([name, text]) => {
     const count = counts[name as keyof typeof words]
     return count === 0 ? [] : [`${count} ${text}`]
   })
+  const { lines, ...results } = counts
+  const open = lines - Object.values(results).reduce((sum, count) => sum + count)
+  if (open > 0) others.push(`${open} were not finished: repeat the import`)
   return [head, ...others].join("\n")
 }
 
@@ -163,8 +171,7 @@ export const importCommand = Command.make(
     Effect.gen(function* () {
       const own = yield* Effect.mapError(ownSettings, failedBy)
       const channels = [...channel]
-      if (channelsOf(channels) === undefined)
-        return yield* failed("--channel: no name of a channel")
+      if (tokensOf(channels) === undefined) return yield* failed("--channel: no name of a channel")
       yield* demandLog
       const vapidKey = Option.getOrUndefined(key)
       const rules: Rules = {
@@ -178,10 +185,15 @@ export const importCommand = Command.make(
       }
       if (!dryRun) yield* demandAllRoom
       const none = { stored: 0, present: 0, ended: 0, held: 0, full: 0 }
-      const counts: Counts = { ...none, lines: 0, skipped: 0, refused: 0 }
-      yield* importAll(file, { counts, rules, limits: own, dryRun })
-      yield* Console.log(textOf(counts, dryRun))
+      const counts: Counts = { ...none, lines: 0, skipped: 0, keyless: 0, refused: 0 }
+      yield* importAll(file, { counts, rules, limits: own, dryRun }).pipe(
+        Effect.ensuring(Effect.suspend(() => Console.log(textOf(counts, dryRun))))
+      )
       if (counts.refused > 0) return yield* failed(`${counts.refused} lines were refused`)
+      if (counts.keyless > 0 && counts.keyless + counts.skipped === counts.lines)
+        return yield* failed(
+          "no line has keys of a browser: export with web_auth and web_p256 in extra_fields"
+        )
     }).pipe(onNats(nats))
 ).pipe(
   Command.withDescription(

@@ -11,12 +11,13 @@ export interface ParsedLine {
   readonly channels: unknown
 }
 
-/** A line without a subscription: why it is refused; undefined: it is passed over. */
-export interface NoSubscription {
-  readonly refused: string | undefined
-}
-
-const passedOver: NoSubscription = { refused: undefined }
+/**
+ * A line without a subscription. refused: why. passed: why it is passed over: "skipped" is a row of
+ * an app or of a browser that left, "keyless" one of a browser whose keys were not exported.
+ */
+export type NoSubscription =
+  | { readonly refused: string }
+  | { readonly passed: "skipped" | "keyless" }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== ""
 /** Empty cells of a CSV file are no values. */
@@ -31,7 +32,10 @@ const isUnsubscribed = (row: JsonObject): boolean => {
 
 const parseOneSignal = (row: JsonObject): ParsedLine | NoSubscription => {
   const { external_user_id: user, identifier, language, web_auth: auth, web_p256: p256dh } = row
-  if (!isText(auth) || !isText(p256dh) || isUnsubscribed(row)) return passedOver
+  if (isUnsubscribed(row)) return { passed: "skipped" }
+  // Apps have a token there, browsers an address.
+  if (!isText(auth) || !isText(p256dh))
+    return { passed: /^https?:/.test(String(identifier)) ? "keyless" : "skipped" }
   const key = cellOf(row["vapid_public_key"])
   const data = {
     endpoint: identifier,
