@@ -55,7 +55,7 @@ export const BroadcastResumed = Schema.Struct({
 })
 export const BroadcastCancelled = Schema.Struct({
   ...Change,
-  /** Absent: the broadcast was not paused. */
+  /** When the server stored the last pause. Absent: the broadcast was never paused. */
   pausedAt: Schema.optionalKey(Schema.Int)
 })
 
@@ -88,11 +88,12 @@ export const changeTo = (
   const { expiresAt, ...rest } = about
   const run = last?.run ?? 0
   if (wanted === "paused") return { type: "broadcast.paused/1", ...rest, run, expiresAt }
-  const after = { ...rest, run: run + 1, pausedAt: storedAt }
-  if (wanted === "running") return { type: "broadcast.resumed/1", ...after }
-  return stateAfter(last) === "paused"
-    ? { type: "broadcast.cancelled/1", ...after }
-    : { type: "broadcast.cancelled/1", ...rest, run }
+  const after = { ...rest, run: run + 1 }
+  if (wanted === "running") return { type: "broadcast.resumed/1", ...after, pausedAt: storedAt }
+  if (last === undefined) return { type: "broadcast.cancelled/1", ...rest, run }
+  // Not all jobs of a resume may be stored yet.
+  const pausedAt = "pausedAt" in last ? (last.pausedAt ?? storedAt) : storedAt
+  return { type: "broadcast.cancelled/1", ...after, pausedAt }
 }
 
 /**

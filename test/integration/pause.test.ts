@@ -81,6 +81,41 @@ describe("a broadcast that is paused", () => {
     assert.deepInclude(push.counts, { distinct: 201, duplicates: 0 })
   })
 
+  it("sends a push that takes longer than the ack wait once", { timeout: 90_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    const env = { BELLCAST_PUSH_TIMEOUT_MILLIS: "30000" }
+    await using service = await startService({ natsUrl: nats.url, env })
+    const slow = push.subscribe({ script: ["slow 22000", "201"] })
+    await join([service.url], "news", [slow.subscription])
+    const id = await publish(service.url, "news", { n: 1 })
+    await push.waitFor(() => slow.attempts.length === 1)
+    for (const state of ["paused", "running"]) await change(service.url, id, state)
+    const done = await finishedAt(service.url, path(id))
+    assert.deepInclude(done, { delivered: 1 })
+    assert.equal(slow.attempts.length, 1)
+  })
+
+  it("ends the retries that a resume has not begun again when it is cancelled then", {
+    timeout: 90_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const late = push.subscribe({ script: ["503 retry-after 3", "201"] })
+    await join([service.url], "news", [late.subscription])
+    const id = await publish(service.url, "news", { n: 1 })
+    const get = () => call(service.url, "GET", path(id), "publisher")
+    await until(get, ({ body }) => body.data.retrying === 1)
+    await change(service.url, id, "paused")
+    // The retry comes due, and is not sent.
+    await sleep(6_000)
+    for (const state of ["running", "cancelled"]) await change(service.url, id, state)
+    const done = await finishedAt(service.url, path(id))
+    assert.deepInclude(done, { state: "cancelled", accepted: 1, cancelled: 1, retrying: 0 })
+    assert.equal(late.attempts.length, 1)
+  })
+
   it("misses nobody when everything is killed meanwhile", { timeout: 150_000 }, async () => {
     await using nats = await startNats()
     await using push = await spawnPushService()

@@ -5,12 +5,12 @@ import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
-import { streams } from "#streams/index.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
+import { limitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
 import type { Recorded } from "./follow-ups.ts"
-import { outcomeSubject, type Record } from "./record.ts"
+import { outcomeSubject, provenMillis, type Record } from "./record.ts"
 
 /** The outcomes that earlier deliveries of a job recorded. */
 export interface Past {
@@ -45,9 +45,6 @@ const nothing: Past = {
   isPostponed: false,
   results: new Map()
 }
-
-/** JetStream gives a shard that its worker says nothing of to another one after this time. */
-const { ackWaitMillis } = streams.work.consumers.deliver
 
 /** A target in place of a subscription that was removed. */
 const removedTarget = ({ subscription, user }: PushResult): Target => ({
@@ -90,7 +87,10 @@ const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject:
 })
 
 /** Returns functions that claim a shard, unless nothing of it is left to send. */
-export const makeClaim = (log: EventLog["Service"], record: Record) => {
+export const makeClaim = (log: EventLog["Service"], record: Record, pushTimeoutMillis: number) => {
+  /** A worker that wrote an outcome sends nothing on the strength of it after this time. */
+  const settleMillis = provenMillis + limitsOf(pushTimeoutMillis).totalMillis
+
   /**
    * Writes the size of the shard before anything is sent: where that cannot be written, outcomes
    * could not be either. Fails with AppendConflict when another worker has the shard.
@@ -135,7 +135,7 @@ export const makeClaim = (log: EventLog["Service"], record: Record) => {
     // A job of a later run is not the one that a worker may still have in hand.
     if (job.run !== undefined && isTaken) {
       const age = (yield* Clock.currentTimeMillis) - past.at
-      if (age < ackWaitMillis) return "taken" as const
+      if (age < settleMillis) return "taken" as const
     }
     return yield* claim(job, past, audience)
   })

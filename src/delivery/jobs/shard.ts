@@ -31,9 +31,9 @@ const readingMax = 8
 export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payload: Payloads) {
   const audience = yield* makeAudience
   const log = yield* EventLog
-  const claim = makeClaim(log, jobTools.record)
+  const { pushTimeoutMillis, unrecordedPushesMax } = yield* Settings
+  const claim = makeClaim(log, jobTools.record, pushTimeoutMillis)
   const hold = makeHold(log, jobTools)
-  const { unrecordedPushesMax } = yield* Settings
   const batches = yield* makePushBatches(sealedAtOnce)
   const tools: ShardTools = { ...jobTools, batches, concurrency: unrecordedPushesMax }
   // Two large shards at a time, or many small ones. Many large ones would share the permits until

@@ -54,6 +54,8 @@ export const makeStop = (gateways: Gateways, random: Random): Stop => {
     if (!(await change(broadcast, "pause"))) return
     await wait()
     if (random.chance(0.2)) return cancel(broadcast)
-    await change(broadcast, "resume")
+    if (!(await change(broadcast, "resume")) || random.chance(0.7)) return
+    await wait()
+    return cancel(broadcast)
   }
 }
