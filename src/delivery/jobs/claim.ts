@@ -86,11 +86,12 @@ const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject:
   return past
 })
 
+/** After an outcome, its worker sends nothing on the strength of it any more after this time. */
+const settleMillisOf = (pushTimeoutMillis: number): number =>
+  provenMillis + limitsOf(pushTimeoutMillis).totalMillis
+
 /** Returns functions that claim a shard, unless nothing of it is left to send. */
 export const makeClaim = (log: EventLog["Service"], record: Record, pushTimeoutMillis: number) => {
-  /** A worker that wrote an outcome sends nothing on the strength of it after this time. */
-  const settleMillis = provenMillis + limitsOf(pushTimeoutMillis).totalMillis
-
   /**
    * Writes the size of the shard before anything is sent: where that cannot be written, outcomes
    * could not be either. Fails with AppendConflict when another worker has the shard.
@@ -135,7 +136,7 @@ export const makeClaim = (log: EventLog["Service"], record: Record, pushTimeoutM
     // A job of a later run is not the one that a worker may still have in hand.
     if (job.run !== undefined && isTaken) {
       const age = (yield* Clock.currentTimeMillis) - past.at
-      if (age < settleMillis) return "taken" as const
+      if (age < settleMillisOf(pushTimeoutMillis)) return "taken" as const
     }
     return yield* claim(job, past, audience)
   })
