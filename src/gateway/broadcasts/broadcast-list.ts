@@ -2,6 +2,7 @@
 // newest first, in pages.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
 import { publisherOf } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import type { Caller } from "#identity/identity.ts"
@@ -21,6 +22,8 @@ import { BroadcastObject, viewOf } from "./view.ts"
 
 /** Most broadcasts of a page. */
 const broadcastsMax = 100
+/** Lists that are read at once: each may read 200 broadcasts of 32 KiB, and costs 0.1 s of CPU. */
+const listsAtOnce = Semaphore.makeUnsafe(2)
 
 interface Wanted {
   readonly publisher: string | undefined
@@ -73,7 +76,7 @@ const page = Effect.fnUntraced(function* <E, R>(
   const { before, publisher, since, state } = wanted
   const limit = yield* limitOf(listing, broadcastsMax)
   const behind = listing.token?.last_object["id"]
-  const { next, rows } = yield* listBroadcasts({
+  const list = listBroadcasts({
     channel,
     limit,
     behind: behind === undefined ? undefined : Number(behind),
@@ -85,6 +88,7 @@ const page = Effect.fnUntraced(function* <E, R>(
         : Effect.succeed(false),
     hasState: (standing) => state === undefined || standing.state === state
   })
+  const { next, rows } = yield* listsAtOnce.withPermit(list)
   const data = yield* Effect.forEach(rows, (row) => viewOf(row.origin, row.standing))
   const place = { id: next ?? 0 }
   const shown = { path, place, count: rows.length, limit, more: next !== undefined }

@@ -6,7 +6,7 @@ import type { Caller } from "#identity/identity.ts"
 import { type Origin, originOf, standingOf } from "#nats/kv/broadcast-state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
-import { channelToken, decodeToken } from "#streams/tokens.ts"
+import { channelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
 import { maySend } from "../channels/publishers.ts"
 import { refuse } from "../http/errors.ts"
@@ -21,11 +21,13 @@ import { Shown, shown } from "./view.ts"
  */
 export const maySee = Effect.fnUntraced(function* (
   caller: Caller,
-  { source, stored }: Origin,
+  { channel, source, stored }: Origin,
   may: typeof maySend = maySend
 ) {
   if (publisherOf(source, stored.header) === caller.id) return true
   if (yield* isOperator(caller)) return true
+  // The body of a broadcast to one channel need not be read.
+  if (channel !== directToken) return yield* may(caller, [decodeToken(channel) ?? ""], false)
   const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
   if (to === undefined) return false
   const channels = to.channels.flatMap((token) => decodeToken(token) ?? [])

@@ -8,8 +8,8 @@ import { type Origin, type Standing, standingsOf } from "./broadcast-state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMax = 100
-/** Broadcasts that one list looks at. A client goes on with the next page. */
-const scannedMax = 1_000
+/** Broadcasts that one list looks at: 6 MiB. A client goes on with the next page. */
+const scannedMax = 200
 
 export interface Listed {
   readonly origin: Origin
