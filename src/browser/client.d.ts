@@ -73,8 +73,9 @@ export interface Push extends EventTarget {
   /** The user wants no pushes on this device. Works offline. */
   disable(): Promise<PushState>
   /**
-   * Logout: this browser belongs to nobody. Works offline and without a token, and waits 1 s at
-   * most for the service. Other pages of the site give up what they wait for.
+   * Logout: this browser belongs to nobody, and shown pushes are closed. Works offline and without
+   * a token, and waits 1 s at most for the service. Other pages of the site give up what they wait
+   * for.
    */
   signOut(): Promise<PushState>
   /** Registers the user, on all devices, to a channel. Rejects with a `PushError`. */

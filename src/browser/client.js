@@ -26,9 +26,8 @@ const errorOf = (response) => {
   const { status } = response
   const codes = { 401: "login", 403: "forbidden", 413: "limit", 429: "limit", 507: "limit" }
   const retryAfter = response.headers.get("retry-after")
-  const code = codes[status] ?? "service"
   const isTemporary = retryAfter !== null || status >= 500
-  return new BellcastError(code, isTemporary, status, Number(retryAfter) || 2)
+  return new BellcastError(codes[status] ?? "service", isTemporary, status, Number(retryAfter) || 2)
 }
 
 const done = (request, event) =>
@@ -52,10 +51,10 @@ const inStore = async (mode, ask) => {
 }
 
 const keyOf = ({ options }) =>
-  btoa(String.fromCharCode(...new Uint8Array(options.applicationServerKey))).replace(
-    /[+/=]/g,
-    (each) => ({ "+": "-", "/": "_" })[each] ?? ""
-  )
+  btoa(String.fromCharCode(...new Uint8Array(options.applicationServerKey)))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "")
 
 const dataOf = (subscription) => ({
   ...subscription.toJSON(),
@@ -126,8 +125,8 @@ class Push extends EventTarget {
   #wants
   #listening = new AbortController()
   #requests = new AbortController()
-  /** All pages of the origin. A message: a user signs out in one of them. */
-  #pages
+  /** Of all pages of the site. */
+  #signOuts
 
   constructor(options) {
     super()
@@ -150,8 +149,8 @@ class Push extends EventTarget {
       latest.#listening.abort()
     }
     latest = push
-    push.#pages = new BroadcastChannel("bellcast")
-    push.#pages.onmessage = () => {
+    push.#signOuts = new BroadcastChannel("bellcast")
+    push.#signOuts.onmessage = () => {
       push.#isLoad = false
       push.#giveUp()
     }
@@ -194,7 +193,7 @@ class Push extends EventTarget {
     this.#wants = undefined
     this.#isLoad = true
     this.#giveUp()
-    this.#pages?.postMessage(null)
+    this.#signOuts?.postMessage(null)
     await this.#sync()
     const tell = async () => {
       const endpoint = (await this.#record()).former[user ?? ""]
@@ -304,9 +303,8 @@ class Push extends EventTarget {
   }
 
   #alone(task) {
-    const { locks } = navigator
     const { signal } = this.#requests
-    return locks ? locks.request(`bellcast:${this.#scope}`, { signal }, task) : task()
+    return navigator.locks.request(`bellcast:${this.#scope}`, { signal }, task)
   }
 
   /** The record of this worker, else what it takes from another one's; `isNew`: from none. */
@@ -340,7 +338,7 @@ class Push extends EventTarget {
         if (wants) throw new BellcastError("user")
         return
       }
-      await this.#leave(record, { user, join: [] })
+      await this.#leave(record, { user, join: [] }).finally(() => this.#clear())
       found = await this.#manager.getSubscription()
     }
     this.#isLoad = false
@@ -363,6 +361,12 @@ class Push extends EventTarget {
     await this.#remove(former)
     delete record.former[user]
     await this.#save(record)
+  }
+
+  /** Safari's own have no data, but `navigate`. */
+  async #clear() {
+    for (const each of (await this.#registration?.getNotifications()) ?? [])
+      if (each.data?.bellcast ?? each.navigate) each.close()
   }
 
   async #turnOn(record, existing, wants) {
@@ -454,8 +458,8 @@ class Push extends EventTarget {
   /** Subscriptions of other workers of the site. */
   async #others() {
     const others = []
-    for (const { pushManager, scope } of (await navigator.serviceWorker?.getRegistrations()) ?? [])
-      if (scope !== this.#scope) others.push(await pushManager.getSubscription())
+    for (const each of (await navigator.serviceWorker?.getRegistrations()) ?? [])
+      if (each.scope !== this.#scope) others.push(await each.pushManager.getSubscription())
     return others.filter(isPush)
   }
 
@@ -489,9 +493,9 @@ class Push extends EventTarget {
     await this.#ask("DELETE", await pathOf(endpoint), { accepts: [404], keepalive: true })
   }
 
-  #serviceKey() {
+  async #serviceKey() {
     this.#key ??= this.#ask("GET", "/vapid-public-key", { isPublic: true })
-    return this.#key.then(({ body }) => body.data.vapid_public_key)
+    return (await this.#key).body.data.vapid_public_key
   }
 
   async #login() {

@@ -30,12 +30,20 @@ const subscribeBy = async (at, applicationServerKey) => {
   return subscribe(applicationServerKey, at)
 }
 
+const notifications = async () =>
+  (await navigator.serviceWorker.getRegistration("/")).getNotifications()
+const titles = async () => (await notifications()).map(({ title }) => title)
+
 /** Titles of all notifications; they are closed. */
 const taken = async () => {
-  const all = await (await navigator.serviceWorker.getRegistration("/")).getNotifications()
+  const all = await notifications()
   for (const each of all) each.close()
   return all.map(({ title }) => title)
 }
+
+/** Shows a notification of the site itself. */
+const show = async (title) =>
+  (await navigator.serviceWorker.getRegistration("/")).showNotification(title)
 
 /** Leaves nothing for the next test. */
 const clear = async () => {
@@ -63,10 +71,12 @@ window.device = {
   endpoints,
   record,
   scopes,
+  show,
   shown,
   subscribe,
   subscribeBy,
   taken,
+  titles,
   tokensAsked: () => asked,
   unsubscribe: async () => (await subscription())?.unsubscribe(),
   connect: async (options, tokens) => {

@@ -1,6 +1,7 @@
 // src/browser/client.js in a real Firefox: several users of one browser, and logout.
+import type { Page } from "puppeteer-core"
 import { describe, expect, it } from "vitest"
-import { call, finished, publish } from "#test/client.ts"
+import { call, finished, publish, until } from "#test/client.ts"
 import { UserAgent } from "#test/user-agent.ts"
 import { firefoxPath } from "../browser.ts"
 import { Stage } from "./stage.ts"
@@ -64,6 +65,32 @@ describe.skipIf(firefoxPath === undefined)("client.js and users", () => {
     await stage.reload(page)
     await stage.expect(page, "on")
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
+  it.each<[string, (page: Page) => Promise<unknown>]>([
+    ["signs out", (page) => page.evaluate("push.signOut()")],
+    ["is followed by nobody", (page) => stage.reload(page, { user: null })],
+    ["is followed by another one", (page) => stage.reload(page, { user: second() })]
+  ])("closes the shown pushes of a user who %s, and nothing of the site", async (_, change) => {
+    const page = await stage.enabled()
+    await page.evaluate(`device.show("Of the site")`)
+    await publish(stage.service.url, stage.user, { title: "For the first" })
+    const shown = () => page.evaluate("device.titles()") as Promise<ReadonlyArray<string>>
+    await until(shown, ({ length }) => length === 2)
+    await stage.reload(page)
+    expect(await shown()).toHaveLength(2)
+    await change(page)
+    expect(await shown()).toEqual(["Of the site"])
+  })
+
+  it("closes what Safari showed without the worker: it has navigate, and no data", async () => {
+    const page = await stage.enabled()
+    await page.evaluate(`{
+      const shown = { data: null, navigate: location.href, close: () => { window.isClosed = true } }
+      ServiceWorkerRegistration.prototype.getNotifications = async () => [shown]
+    }`)
+    await page.evaluate("push.signOut()")
+    expect(await page.evaluate("isClosed")).toBe(true)
   })
 
   it("unsubscribes when nobody is signed in any more", async () => {
