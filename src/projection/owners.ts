@@ -83,8 +83,9 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const [id, found] = marked ?? unmarked ?? []
   if (id === undefined || found === undefined) return undefined
   const page = keys.endpointOwners(hash)
-  // A renewal without a login takes nothing from another user, nor does an import.
-  const takesNothing = command.replaces?.renewal !== undefined || command.imported === true
+  // A renewal without a login takes nothing from another user, and an import only from a stand-in.
+  const isImport = command.imported === true && found.standIn !== true
+  const takesNothing = command.replaces?.renewal !== undefined || isImport
   const isAllowed = !takesNothing && hasSameKeys(found.data, command.data)
   return { user, id, seq: stored.seq, page, isAllowed }
 }

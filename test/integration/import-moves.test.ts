@@ -14,6 +14,7 @@ import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { type Service, startService, vapid } from "../support/service.ts"
 import type { UserAgent } from "../support/user-agent.ts"
+import { idOf } from "../support/users.ts"
 
 let nats: TestNats
 let push: PushService
@@ -146,6 +147,29 @@ describe("an imported subscription", { timeout: 60_000 }, () => {
       agents.map((agent) => numbers(agent)),
       agents.map(() => [1])
     )
+  })
+
+  it("comes to the user whom a later import names, from a stand-in only", async () => {
+    const agent = browser()
+    await imports([agent], "unnamed", "closed-late")
+    const names = (user: string, more: object = {}) =>
+      importLines(nats.url, [{ ...agent.subscription, user: idOf(user), ...more }])
+    const held = "0 of 1 lines were stored\n1 belong to another user\n"
+    const { keys } = browser().subscription
+    assert.equal((await names("kim", { keys })).stdout, held)
+    assert.deepEqual(await channelsOf(service.url, "kim"), [])
+    assert.equal((await names("kim", { channels: ["named"] })).stdout, "1 of 1 lines were stored\n")
+    const channels = ["unnamed", "closed-late", "named"]
+    assert.sameMembers([...(await channelsOf(service.url, "kim"))], channels)
+    for (const channel of channels)
+      assert.deepInclude(await sent(channel, 1), { accepted: 1, delivered: 1 })
+    for (const channel of channels)
+      await until(
+        () => registrationsSeen(service.url, channel, "kim"),
+        (count) => count === 1
+      )
+    assert.equal((await names("lou")).stdout, held)
+    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "kim")).body.data, 1)
   })
 
   it("is not taken back from its user by another import, nor after its user left it", async () => {

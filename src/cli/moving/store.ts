@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import {
   atEndpoint,
   hasRoomFor,
+  hasSameKeys,
   noOwners,
   ownerOf,
   withoutMoved
@@ -17,10 +18,11 @@ import {
   type SubscriptionList
 } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { registeredChannels } from "#nats/kv/registered.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { reachedInTime } from "../nats/applied.ts"
 import { failed } from "../terminal/failed.ts"
 import type { Checked } from "./check.ts"
@@ -38,19 +40,32 @@ export type LineResult = "stored" | "present" | "ended" | "held" | "full"
 /** Tries of one append. All lines under way may be of one user: each round stores one of them. */
 const triesMax = 100
 
-/** Why nothing is to be stored; undefined: something is. */
+const listOf = Effect.fnUntraced(function* (user: UserToken) {
+  const entry = yield* (yield* Buckets).get("subscriptions", keys.subscriptions(user))
+  return entry?.value ?? emptyList
+})
+
+/** Whether a user may take the subscription from its owner: from a stand-in, with the same keys. */
+const mayTake = Effect.fnUntraced(function* ({ data }: Checked, owner: UserToken) {
+  const [, stored] = atEndpoint(yield* listOf(owner), data.endpoint) ?? []
+  return stored?.standIn === true && hasSameKeys(stored.data, data)
+})
+
+/** Why nothing is to be stored; else the stand-in that has the subscription, if one does. */
 const resultOf = Effect.fnUntraced(function* (
-  { data, id }: Checked,
+  checked: Checked,
   list: SubscriptionList,
   limits: Limits
 ) {
+  const { data, id } = checked
   if (atEndpoint(list, data.endpoint) !== undefined) return "present"
   if (Object.hasOwn(list.tombstones, id) || Object.hasOwn(list.subscriptions, id)) return "ended"
   const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(id))
   const owners = page?.value ?? noOwners
-  if (ownerOf(owners, id) !== undefined) return "held"
+  const standIn = ownerOf(owners, id) as UserToken | undefined
+  if (standIn !== undefined && !(yield* mayTake(checked, standIn))) return "held"
   const isFull = !hasRoomFor(owners, id) || exhausted(withoutMoved(list), data.endpoint, limits)
-  return isFull ? "full" : undefined
+  return isFull ? "full" : { standIn }
 })
 
 /** Waits until the buckets show the command at `seq`. Returns whether the projector rejected it. */
@@ -67,17 +82,21 @@ const lastApplied = Effect.fnUntraced(function* (subject: string) {
   return seq
 })
 
-/** Registers a user, who mostly is new, so that the first try needs no read. */
+/**
+ * Registers a user, who mostly is new, so that the first try needs no read. `registrationsMax`: of
+ * the user; undefined: any number.
+ */
 const register = Effect.fnUntraced(function* (
   { user: { id, user } }: Checked,
   channel: ChannelToken,
-  { registrationsPerUserMax: registrationsMax }: Limits
+  registrationsMax?: number
 ) {
   const subject = subjects.registration(channel, user)
   const type = "registration.put/1"
   let expect = 0
   for (let tries = triesMax; tries > 0; tries--) {
-    const body = { user: id, at: yield* Clock.currentTimeMillis, registrationsMax }
+    const at = yield* Clock.currentTimeMillis
+    const body = { user: id, at, ...(registrationsMax !== undefined && { registrationsMax }) }
     const appended = yield* (yield* EventLog)
       .append("log", { subject, type, body, expect })
       .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
@@ -93,13 +112,17 @@ const register = Effect.fnUntraced(function* (
 const attempt = Effect.fnUntraced(function* (
   checked: Checked,
   list: SubscriptionList,
-  limits: Limits
+  { registrationsPerUserMax }: Limits,
+  standIn: UserToken | undefined
 ) {
   const { channels, data, id, user, vapidKey } = checked
   const subject = subjects.subscription(user.user)
+  // As with a POST that takes it: whatever the user holds.
+  for (const channel of standIn === undefined ? [] : yield* registeredChannels(standIn))
+    yield* register(checked, channel)
   // The user who takes the subscription gets the registrations that the buckets show by then.
   for (const channel of channels) {
-    const seq = yield* register(checked, channel, limits)
+    const seq = yield* register(checked, channel, registrationsPerUserMax)
     if (seq > 0 && (yield* isRejected(seq))) return "full"
   }
   const lastModified = nextTimestamp(list, yield* Clock.currentTimeMillis)
@@ -133,12 +156,14 @@ export const storeOne = Effect.fnUntraced(function* (
   limits: Limits,
   dryRun: boolean
 ) {
-  const key = keys.subscriptions(checked.user.user)
   for (let tries = triesMax; tries > 0; tries--) {
-    const list = (yield* (yield* Buckets).get("subscriptions", key))?.value ?? emptyList
-    const found: LineResult | undefined = yield* resultOf(checked, list, limits)
-    if (dryRun) return found ?? "stored"
-    const result: LineResult | undefined = found ?? (yield* attempt(checked, list, limits))
+    const list = yield* listOf(checked.user.user)
+    const found = yield* resultOf(checked, list, limits)
+    const isOpen = typeof found === "object"
+    if (dryRun) return isOpen ? "stored" : found
+    const result: LineResult | undefined = isOpen
+      ? yield* attempt(checked, list, limits, found.standIn)
+      : found
     // An earlier run may have been killed between registrations and subscription.
     if (result === "held" || result === "full") yield* leave(checked)
     if (result !== undefined) return result

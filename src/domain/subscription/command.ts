@@ -29,8 +29,8 @@ const RenewalHash = Schema.String.pipe(Schema.check(Schema.isMaxLength(64)))
  * Stored or replaced. `vapidKey` is the application server key the browser subscribed with (RFC
  * 8292 section 4.2), when known. `replaces`: another subscription of the user, which is removed;
  * with `renewal`, that secret proved that the browser is the same one, and is spent. `renewal`: of
- * the secret that was made with this put. `imported`: by `bellcast import`, which takes nothing
- * from another user.
+ * the secret that was made with this put. `imported`: by `bellcast import`, which takes from a
+ * stand-in only.
  */
 export const SubscriptionPut = Schema.Struct({
   user: Schema.String,
