@@ -222,7 +222,7 @@ client: install ## Copy client.js and worker.js for a site: make client OUT=publ
 audit: install ## Show what became of every push: make audit BROADCAST=5.
 	@$(BELLCAST) audit $(BROADCAST) $(ARGS)
 
-broadcast: install ## Stop a broadcast: make broadcast ARGS="cancel 5".
+broadcast: install ## List, show, pause, resume or stop broadcasts: make broadcast ARGS="cancel 5".
 	@$(BELLCAST) broadcast $(ARGS)
 
 dead: install ## List the dead letters: make dead, or make dead BROADCAST=5.

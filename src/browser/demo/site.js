@@ -1,4 +1,4 @@
-// What a site has beside the client: a user who is signed in, and requests of its own server.
+// The site beside the client: a user who is signed in, and requests of its own server.
 import { wait } from "./elements.js"
 import { add, change, fetchQuietly } from "./underneath.js"
 

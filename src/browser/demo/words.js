@@ -1,6 +1,6 @@
 // The sentences of the demo about the states and errors of client.js.
 
-/** What each state means for the person who looks, and what to do. */
+/** The meaning of each state for the person who looks, and the next step. */
 export const states = {
   unsupported:
     "No Web Push here: a private window, an old browser, or a page that is neither https nor on " +
@@ -14,10 +14,10 @@ export const states = {
   on: "The service has the subscription of this browser."
 }
 
-/** What `off` means where nobody is signed in. */
+/** The meaning of `off` where nobody is signed in. */
 export const nobody = "No pushes come here: they belong to users."
 
-/** What each error code means. */
+/** The meaning of each error code. */
 export const errors = {
   "no-click": "The browser asks only after a click.",
   dismissed: "You closed the question. Press the button again.",
@@ -35,7 +35,7 @@ export const errors = {
 }
 
 /**
- * What each break does, by its name: its title, and what happens then.
+ * Each break by its name: its title, and the consequence.
  * @returns {{ [name: string]: [title: string, text: string] }}
  */
 export const breaks = (other) => ({

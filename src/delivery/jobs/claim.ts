@@ -1,4 +1,4 @@
-// Which worker has a shard: what its outcomes say of it, and the outcome that claims it.
+// The worker that has a shard: its outcomes in WORK say so, and the one that claims the shard.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"

@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import { publisherOf } from "#domain/broadcast.ts"
 import type { Caller } from "#identity/identity.ts"
-import { type Origin, originOf, standingOf } from "#nats/kv/broadcast-state.ts"
+import { type Origin, originOf, standingOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { channelToken, decodeToken, directToken } from "#streams/tokens.ts"

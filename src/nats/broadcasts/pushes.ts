@@ -5,9 +5,9 @@ import type { PushResult } from "#domain/outcome.ts"
 import { otherPushService } from "#domain/subscription/endpoint.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { shardOf, type UserToken } from "#streams/tokens.ts"
-import type { Origin } from "../kv/broadcast-state.ts"
 import { EventLog } from "../stream/event-log.ts"
 import type { Stored } from "../stream/stored.ts"
+import type { Origin } from "./state.ts"
 
 /** Outcomes of shards that are read at once: 1,024 pushes, in 200 KB. */
 const messagesAtOnce = 16

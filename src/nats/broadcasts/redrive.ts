@@ -4,8 +4,8 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { byHeaders, givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
 import { subjects } from "#streams/subjects.ts"
-import { type Origin, standingOf } from "../kv/broadcast-state.ts"
 import { EventLog } from "../stream/event-log.ts"
+import { type Origin, standingOf } from "./state.ts"
 
 /** Why a broadcast is not sent again. */
 export class NotRedriven extends Data.TaggedError("NotRedriven")<{

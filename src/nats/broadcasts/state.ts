@@ -1,5 +1,5 @@
-// What is stored of a broadcast: who published it, its progress and its state. Changes the state,
-// for requests and for the command alike.
+// Reads who published a broadcast, its progress and its state, and changes the state: for requests
+// and for the command alike.
 import * as Effect from "effect/Effect"
 import { expiresAtOf, readHeaders } from "#domain/broadcast.ts"
 import {
@@ -15,10 +15,10 @@ import type { Progress } from "#domain/outcome.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
+import { Buckets } from "../kv/bucket.ts"
+import { readParts } from "../kv/read-parts.ts"
 import { EventLog } from "../stream/event-log.ts"
 import type { Stored } from "../stream/stored.ts"
-import { Buckets } from "./bucket.ts"
-import { readParts } from "./read-parts.ts"
 
 /** A broadcast as LOG has it. */
 export interface Origin {

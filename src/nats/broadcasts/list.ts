@@ -4,7 +4,7 @@ import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
 import type { Stored } from "../stream/stored.ts"
-import { type Origin, type Standing, standingsOf } from "./broadcast-state.ts"
+import { type Origin, type Standing, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMax = 100
