@@ -20,7 +20,7 @@ import type { Route } from "../http/routing.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
 import { isOperator } from "../operators.ts"
 import type { GatewaySettings } from "../settings.ts"
-import { crossSiteError, isCrossSite } from "./cross-site.ts"
+import { crossSiteError } from "./cross-site.ts"
 
 /** An hour, as in Kinto. What a path without its slash leads to changes with the code only. */
 const slashRedirectSeconds = 3_600
@@ -184,7 +184,7 @@ export const checkOrigin = (
   const isForeign =
     origin !== undefined &&
     allowedOrigin(origin, allowed) === undefined &&
-    isCrossSite(request, ownOrigin)
+    origin.toLowerCase() !== ownOrigin.toLowerCase()
   const error =
     isForeign && operation.crossSite !== "open"
       ? foreignOrigin

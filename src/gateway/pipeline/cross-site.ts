@@ -20,7 +20,7 @@ const isSentByScript = ({ headers }: ApiRequest): boolean =>
  * Whether a browser sends the request for a page of another origin. Browsers before 2023 send
  * Origin but not Sec-Fetch-Site; curl and servers send neither.
  */
-export const isCrossSite = ({ headers }: ApiRequest, ownOrigin: string): boolean => {
+const isCrossSite = ({ headers }: ApiRequest, ownOrigin: string): boolean => {
   const site = headers["sec-fetch-site"]
   if (site !== undefined) return !ownSites.includes(site.trim().toLowerCase())
   const { origin } = headers
