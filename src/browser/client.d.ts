@@ -13,7 +13,7 @@ export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lo
  * - `dismissed`: the user closed the question.
  * - `push-service`: the browser's push service does not subscribe (a switch of Brave, a blocked
  *   network).
- * - `worker`: the service worker could not be registered, or was not active after 10 s.
+ * - `worker`: the service worker could not be registered, or was not active after 10 s in all.
  * - `offline`: the service or the page's `token` does not respond.
  * - `login`: the service refuses the token, and the next one that `token` gives.
  * - `forbidden`: a closed channel. `limit`: a quota of the service. `service`: its other errors.

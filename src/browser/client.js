@@ -96,7 +96,7 @@ const isPush = (found) => found && keyOf(found)
 const end = (found) => found?.unsubscribe().catch(console.debug)
 
 const supportOf = (options) => {
-  const { serviceWorker, standalone } = /** @type {any} */ (navigator)
+  const { serviceWorker, standalone } = Object(navigator)
   const isWorker = options.worker || options.registration
   const hasPush = "Notification" in window && "PushManager" in window
   if (hasPush && (isWorker ? serviceWorker : Object(window).pushManager)) return
@@ -193,7 +193,7 @@ class Push extends EventTarget {
     this.#wants = undefined
     this.#isLoad = true
     this.#giveUp()
-    this.#signOuts?.postMessage(null)
+    this.#signOuts?.postMessage(0)
     await this.#sync()
     const tell = async () => {
       const endpoint = (await this.#record()).former[user ?? ""]
@@ -203,7 +203,7 @@ class Push extends EventTarget {
     return this.state
   }
 
-  /** Lets go of the lock, and of the place in its queue. */
+  /** Lets go of the lock, or its queue. */
   #giveUp() {
     this.#requests.abort(new BellcastError("offline", true))
     this.#requests = new AbortController()
@@ -285,10 +285,10 @@ class Push extends EventTarget {
   async #prepare() {
     const { registration, worker } = this.#options
     if (this.#registration || !(registration || worker)) return
+    const begin = Date.now()
     const asked = async () => registration ?? navigator.serviceWorker.register(worker ?? "")
     const found = await this.#inTime(asked()).catch(fail("worker"))
-    for (const end = Date.now() + timeout; !found.active; await wait(50))
-      if (Date.now() > end) fail("worker")()
+    for (; !found.active; await wait(50)) if (Date.now() - begin > timeout) fail("worker")()
     this.#registration = found
   }
 

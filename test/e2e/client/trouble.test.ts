@@ -155,6 +155,20 @@ describe.skipIf(firefoxPath === undefined)("client.js in trouble", () => {
     await stage.expect(page, "off", "worker")
   })
 
+  it("says worker after 10 s in all, however long the registration took of them", async () => {
+    const page = await stage.page()
+    const options = JSON.stringify({ url: stage.service.url, user: stage.user })
+    const said = await page.evaluate(`(async () => {
+      const { connect } = await import("/client.js")
+      const begin = performance.now()
+      const registration = new Promise((resolve) => setTimeout(resolve, 6_000, { active: null }))
+      const push = await connect({ ...${options}, registration })
+      if (!push.error) await new Promise((resolve) => push.addEventListener("change", resolve))
+      return [push.error.code, performance.now() - begin < 13_000]
+    })()`)
+    expect(said).toEqual(["worker", true])
+  })
+
   it("says push-service when the browser cannot subscribe, and enables when it can", async () => {
     const page = await stage.load()
     stage.autopush.goOffline()
