@@ -7,8 +7,8 @@ export const states = {
     "this machine.",
   "install-first": "Put this page on the home screen, and open it from there.",
   denied:
-    "Notifications are blocked for this page. Only you can change that: press the icon beside the " +
-    "address of the page, and take the block away.",
+    "Notifications are blocked for this page. Only you can change that: press the icon beside " +
+    "the address of the page, and take the block away.",
   off: "No pushes come here yet: press the button.",
   lost: "Pushes are wanted, but the browser took the permission back. Press the button again.",
   on: "The service has the subscription of this browser."
@@ -41,14 +41,14 @@ export const errors = {
 export const breaks = (other) => ({
   unsubscribe: [
     "Unsubscribe behind the server’s back",
-    "As a browser does that clears its data. Nobody is told: the next push is answered 410 by the " +
-      "push service, and the service forgets the subscription. When the page is loaded again, the " +
-      "client subscribes anew."
+    "As a browser does that clears its data. Nobody is told: the next push is answered 410 by " +
+      "the push service, and the service forgets the subscription. When the page is loaded " +
+      "again, the client subscribes anew."
   ],
   key: [
     "Subscribe with another VAPID key",
-    "As another push service would. When the page is loaded again, the client finds a key that is " +
-      "not the service’s, and takes a new subscription in its place."
+    "As another push service would. When the page is loaded again, the client finds a key that " +
+      "is not the service’s, and takes a new subscription in its place."
   ],
   worker: [
     "Remove the worker",
@@ -63,8 +63,8 @@ export const breaks = (other) => ({
   ],
   permission: [
     "Take the permission",
-    "A page cannot. You can: press the icon beside the address, and block notifications (denied), " +
-      "or remove the permission (lost). The state above follows at once."
+    "A page cannot. You can: press the icon beside the address, and block notifications " +
+      "(denied), or remove the permission (lost). The state above follows at once."
   ],
   gone: [
     "Send to a browser that is gone",
@@ -72,7 +72,7 @@ export const breaks = (other) => ({
   ],
   throttled: [
     "Send where there are too many pushes",
-    "A made-up browser, whose push service answers 429 for eight seconds. The service sends again " +
-      "after that."
+    "A made-up browser, whose push service answers 429 for eight seconds. The service sends " +
+      "again after that."
   ]
 })
