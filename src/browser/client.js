@@ -121,7 +121,7 @@ class Push extends EventTarget {
   #isRepeated = false
   /** Until the record has this user. A newer page may have another one. */
   #isLoad = true
-  /** What a button asked for, until it is stored. */
+  /** The wish behind a button, until it is stored. */
   #wants
   #listening = new AbortController()
   #requests = new AbortController()

@@ -13,7 +13,7 @@ import { demandRoom } from "./nats/room.ts"
 import { failed } from "./terminal/failed.ts"
 import { onOff } from "./terminal/flags.ts"
 
-/** Why a broadcast is not sent again, for people. */
+/** For people: the reason why a broadcast is not sent again. */
 const textOf = (broadcast: number, { former, reason }: NotRedriven): string =>
   ({
     rejected: `broadcast ${broadcast} was rejected: there is nothing to send again`,

@@ -97,7 +97,7 @@ export const changeTo = (
 }
 
 /**
- * What becomes of a job. `send`: its pushes are sent. `hold`: they are not, and a resume appends
+ * The order for a job. `send`: its pushes are sent. `hold`: they are not, and a resume appends
  * the job again. `old`: a later run has the job. `cancel`: its pushes end as cancelled.
  */
 export type Order = "send" | "hold" | "old" | "cancel"

@@ -134,7 +134,7 @@ export const publisherOf = (
   return idIn(header(publisherHeader))
 }
 
-/** Who sent a broadcast again: an operator. Undefined of other broadcasts. */
+/** The operator who sent a broadcast again. Undefined of other broadcasts. */
 export const redrivenBy = (
   source: string,
   header: (name: string) => string | undefined

@@ -23,7 +23,7 @@ import type { Step } from "./step.ts"
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
 
-/** Why a command is rejected whatever the list of its user holds; undefined: it is not. */
+/** The reason to reject a command whatever its user's list holds; undefined: there is none. */
 const refusalOf = (
   sets: Sets,
   step: Of<"list">,

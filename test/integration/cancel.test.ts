@@ -131,7 +131,7 @@ describe("a broadcast that is cancelled", () => {
     addsUp(done)
     assert.deepInclude(done, { accepted: size, state: "cancelled", waiting: 0, retrying: 0 })
     const { counts } = await push.report()
-    // Those that it had under way arrived, and no more.
+    // The pushes that it had under way arrived, and no more.
     assert.isAtMost(counts.distinct, before.distinct + permits)
     assert.equal(counts.duplicates, 0)
     assert.isAtLeast(done.delivered, counts.distinct - permits)

@@ -1,4 +1,4 @@
-// What a token of an operator sees and changes, and what is kept of that.
+// The token of an operator: sees and changes what is everybody's, and leaves a record.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { makeFolder } from "./folder.ts"
 import { type Service, startService } from "./service.ts"
 
-/** What other tests set must come from the flag here. */
+/** Other tests set these; here they must come from the flag. */
 const unset = {
   BELLCAST_AUTH_POLICIES: "",
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: "",

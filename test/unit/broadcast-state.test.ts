@@ -1,4 +1,4 @@
-// What the states of broadcasts mean for jobs, whatever a process has heard so far.
+// The states of broadcasts and the orders for jobs, whatever a process has heard so far.
 import { assert, describe, it } from "@effect/vitest"
 import { changeTo, orderOf, type StateChange, stateAfter } from "#domain/broadcast-state.ts"
 

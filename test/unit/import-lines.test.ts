@@ -1,4 +1,4 @@
-// How a file of an import is cut into lines, wherever the parts end in which it is read.
+// A file of an import is cut into lines, wherever the parts end in which it is read.
 import { assert, it } from "vitest"
 import { linesOf } from "#cli/moving/lines.ts"
 

@@ -48,7 +48,7 @@ const madeUp = async (answer) => {
   return data.id
 }
 
-/** How long the made-up push service answers 429. */
+/** The made-up push service answers 429 for so long. */
 const throttledMillis = 8_000
 
 const tasks = {

@@ -51,7 +51,7 @@ const mayTake = Effect.fnUntraced(function* ({ data }: Checked, owner: UserToken
   return stored?.standIn === true && hasSameKeys(stored.data, data)
 })
 
-/** Why nothing is to be stored; else the stand-in that has the subscription, if one does. */
+/** The reason to store nothing; else the stand-in that has the subscription, if one does. */
 const resultOf = Effect.fnUntraced(function* (
   checked: Checked,
   list: SubscriptionList,

@@ -17,7 +17,7 @@ export interface JobTools {
    * others.
    */
   readonly draining: () => boolean
-  /** What becomes now of a job: its broadcast may be paused or cancelled. */
+  /** The present order for a job: its broadcast may be paused or cancelled. */
   readonly orderOf: States["Service"]["orderOf"]
   readonly runOf: States["Service"]["runOf"]
 }

@@ -1,4 +1,4 @@
-// What a user holds, for quotas: the number of registrations, and whether there is anything yet.
+// The holdings of a user, for quotas: the number of registrations, and whether there is anything.
 import * as Effect from "effect/Effect"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { registrationsSince } from "#nats/kv/registered.ts"

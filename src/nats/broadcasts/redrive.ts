@@ -7,7 +7,7 @@ import { subjects } from "#streams/subjects.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { type Origin, standingOf } from "./state.ts"
 
-/** Why a broadcast is not sent again. */
+/** The reason why a broadcast is not sent again. */
 export class NotRedriven extends Data.TaggedError("NotRedriven")<{
   /**
    * `rejected`: it was never sent. `unfinished`: some of its pushes may still arrive. `forgotten`:

@@ -39,7 +39,7 @@ export const originOf = Effect.fnUntraced(function* (broadcast: number) {
 const changeOf = (stored: Stored | undefined): StateChange | undefined =>
   stored === undefined || stored.message.type === "malformed" ? undefined : changeIn(stored.message)
 
-/** What became of a broadcast so far. */
+/** The state and the progress of a broadcast. */
 export interface Standing {
   readonly state: BroadcastState
   /** The last change of the state; undefined: there was none. */
@@ -50,7 +50,7 @@ export interface Standing {
   readonly rejected: string | undefined
 }
 
-/** What LOG has about a broadcast, by subject, and its progress in the bucket. */
+/** From the messages of LOG about a broadcast, by subject, and its progress in the bucket. */
 const standingFrom = (
   { channel, stored: { seq } }: Origin,
   stored: ReadonlyMap<string, Stored>,

@@ -22,7 +22,7 @@ const again = Schedule.spaced("250 millis")
 export class States extends Context.Service<
   States,
   {
-    /** What becomes now of a job. */
+    /** The present order for a job. */
     readonly orderOf: (job: Pick<BroadcastRef, "broadcast" | "run">) => Order
     /** The present run of a broadcast. */
     readonly runOf: (broadcast: number) => number

@@ -1,5 +1,4 @@
-// How the removal or the suspension of a subscription is undone, for requests and for the command
-// alike.
+// Undoes the removal or the suspension of a subscription, for requests and for the command alike.
 import * as Effect from "effect/Effect"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
 import { endpointHash, noOwners, ownerOf } from "#domain/subscription/owners.ts"

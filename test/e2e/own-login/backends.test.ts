@@ -70,7 +70,7 @@ describe("a site with its own login", () => {
   const as = (bearer: string, method: string, path: string, base = owner.service.url) =>
     call(base, method, path, undefined, undefined, { authorization: `Bearer ${bearer}` })
 
-  /** What every endpoint that signs must do. */
+  /** The duties of every endpoint that signs. */
   const expectSigned = async (user: Response, visitor: Response) => {
     expect(user.status).toBe(200)
     expect(user.headers["content-type"]).toMatch(/^text\/plain/)

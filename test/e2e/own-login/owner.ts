@@ -1,5 +1,5 @@
-// What the owner of a site makes by src/browser/own-login.md, from the blocks of that document: a
-// service, a site in Express, and requests of the site's server.
+// The owner of a site, who follows src/browser/own-login.md: makes a service, a site in Express and
+// requests of the site's server from the blocks of that document.
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdir, symlink, writeFile } from "node:fs/promises"

@@ -1,5 +1,5 @@
 // A site for tests, as its owner has it before Bellcast: Express with a login, a logout and a page.
-// It passes /v1/ on as a proxy would. Blocks of the document are files in its working directory.
+// /v1/ is passed on as a proxy does it. Blocks of the document are files in its working directory.
 import { readFileSync } from "node:fs"
 import { request as forward } from "node:http"
 import { resolve } from "node:path"

@@ -18,7 +18,7 @@ const pauseMillis = 300
 /** From the acknowledgement to the first change, and between two. */
 const waitMillisMax = 3_000
 
-/** Who published to users by a request on NATS changes the state so, too. */
+/** A broadcast that was published to users by a request on NATS is changed by one, too. */
 const requestOf = ({ id, via }: Broadcast, verb: Verb): Request =>
   via.startsWith("to users")
     ? { method: "NATS", path: verb, body: { broadcast: String(id) } }
