@@ -1,5 +1,12 @@
 // Cancelled broadcasts: what is sent until then counts as ever, and the rest is never sent.
 import { assert, describe, it } from "vitest"
+import {
+  broadcastPath,
+  changeState,
+  fewPermits,
+  patchState,
+  permits
+} from "../support/broadcast-states.ts"
 import { call, finished, finishedAt, join, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
@@ -10,17 +17,7 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { idOf } from "../support/users.ts"
 
-const path = (id: string) => `/broadcasts/${id}`
-
-const patch = (url: string, id: string, state: string, user = "publisher") =>
-  call(url, "PATCH", path(id), user, { data: { state } })
-
-const cancel = async (url: string, id: string) => {
-  const { body, status } = await patch(url, id, "cancelled")
-  assert.equal(status, 200, JSON.stringify(body))
-  assert.equal(body.data.state, "cancelled")
-  return body.data
-}
+const cancel = (url: string, id: string) => changeState(url, id, "cancelled")
 
 const addsUp = (data: Record<string, number>) =>
   assert.equal(
@@ -32,17 +29,13 @@ const addsUp = (data: Record<string, number>) =>
   )
 
 const size = 1_500
-/** Settings.unrecordedPushesMax: as many more wait for their turn at any time. */
-const permits = 64
-const few = { BELLCAST_UNRECORDED_PUSHES_MAX: String(permits) }
-
 describe("a broadcast that is cancelled", () => {
   it("is obeyed within a second, its rest counts, and no redrive sends it", {
     timeout: 90_000
   }, async () => {
     await using nats = await startNats()
     await using push = await spawnPushService()
-    await using service = await startService({ natsUrl: nats.url, env: few })
+    await using service = await startService({ natsUrl: nats.url, env: fewPermits })
     const browsers = await push.subscribe(size, { script: ["slow 2000"] })
     await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
     const id = await publish(service.url, "news", { n: 1 })
@@ -50,7 +43,7 @@ describe("a broadcast that is cancelled", () => {
     addsUp(await cancel(service.url, id))
     await new Promise((resolve) => setTimeout(resolve, 1_000))
     const begun = (await push.report()).counts.total
-    const done = await finishedAt(service.url, path(id))
+    const done = await finishedAt(service.url, broadcastPath(id))
     addsUp(done)
     assert.deepInclude(done, { state: "cancelled", accepted: size, waiting: 0, retrying: 0 })
     assert.isAbove(done.cancelled, size / 2)
@@ -59,8 +52,8 @@ describe("a broadcast that is cancelled", () => {
     assert.equal(counts.distinct, done.delivered)
     assert.deepEqual([counts.duplicates, faults], [0, []])
 
-    assert.deepEqual((await patch(service.url, id, "cancelled")).body.data, done)
-    const { body, status } = await patch(service.url, id, "running")
+    assert.deepEqual((await patchState(service.url, id, "cancelled")).body.data, done)
+    const { body, status } = await patchState(service.url, id, "running")
     assert.deepEqual([status, body.errno, body.details], [409, 124, { state: "cancelled" }])
     const redrive = await runCli(["redrive", id, "--nats", nats.url])
     assert.equal(redrive.stdout, `broadcast ${id} left nobody to send to again\n`)
@@ -87,7 +80,7 @@ describe("a broadcast that is cancelled", () => {
     )
     const id = await publish(service.url, "news", { n: 1 })
     await until(
-      () => call(service.url, "GET", path(id), "publisher"),
+      () => call(service.url, "GET", broadcastPath(id), "publisher"),
       ({ body }) => body.data.retrying === 1
     )
     const { code, stdout } = await runCli(["broadcast", "cancel", id, "--json", "--nats", nats.url])
@@ -115,7 +108,7 @@ describe("a broadcast that is cancelled", () => {
     await using push = await spawnPushService()
     const roles = "gateway,projection,fanout,tally"
     await using rest = await startService({ natsUrl: nats.url, roles })
-    const start = () => startService({ natsUrl: nats.url, roles: "delivery", env: few })
+    const start = () => startService({ natsUrl: nats.url, roles: "delivery", env: fewPermits })
     await using worker = await start()
     const browsers = await push.subscribe(size, { script: ["slow 200"] })
     await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
@@ -127,7 +120,7 @@ describe("a broadcast that is cancelled", () => {
     await worker.kill()
     const { counts: before } = await push.report()
     await using _other = await start()
-    const done = await finishedAt(rest.url, path(id), "publisher", 60_000)
+    const done = await finishedAt(rest.url, broadcastPath(id), "publisher", 60_000)
     addsUp(done)
     assert.deepInclude(done, { accepted: size, state: "cancelled", waiting: 0, retrying: 0 })
     const { counts } = await push.report()
@@ -148,10 +141,10 @@ describe("a broadcast that is cancelled", () => {
     const id = await publish(service.url, "news", { n: 1 })
     assert.deepInclude(await cancel(service.url, id), { accepted: 0, finished: false })
     await using _workers = await startService({ natsUrl: nats.url, roles: "fanout,delivery" })
-    const done = await finishedAt(service.url, path(id))
+    const done = await finishedAt(service.url, broadcastPath(id))
     assert.deepInclude(done, { state: "cancelled", accepted: 0, cancelled: 0, shards: 0 })
     const next = await publish(service.url, "news", { n: 2 })
-    assert.deepInclude(await finishedAt(service.url, path(next)), {
+    assert.deepInclude(await finishedAt(service.url, broadcastPath(next)), {
       state: "finished",
       accepted: 1,
       delivered: 1
@@ -160,7 +153,7 @@ describe("a broadcast that is cancelled", () => {
       agent.received.map(({ text }) => text),
       ['{"n":2}']
     )
-    const { body, status } = await patch(service.url, next, "cancelled")
+    const { body, status } = await patchState(service.url, next, "cancelled")
     assert.deepEqual([status, body.errno, body.details], [409, 124, { state: "finished" }])
     const { code, stderr } = await runCli(["broadcast", "cancel", next, "--nats", nats.url])
     assert.deepEqual(
@@ -184,8 +177,8 @@ it("may be cancelled by who published it, also without a right to publish by now
     await publish(service.url, "news", { n: 1 }),
     await publish(service.url, "news", { n: 2 })
   ]
-  assert.equal((await patch(service.url, first, "cancelled", "other")).status, 404)
+  assert.equal((await patchState(service.url, first, "cancelled", "other")).status, 404)
   await change("revoke")
   await cancel(service.url, first)
-  assert.equal((await patch(service.url, second, "cancelled", "other")).status, 404)
+  assert.equal((await patchState(service.url, second, "cancelled", "other")).status, 404)
 })

@@ -1,6 +1,7 @@
 // Pauses, kills and resumes in turn, in an order that a seed decides.
 import { assert, it } from "vitest"
-import { call, finishedAt, publish } from "../support/client.ts"
+import { broadcastPath, fewPermits, patchState, permits } from "../support/broadcast-states.ts"
+import { finishedAt, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { startService } from "../support/service.ts"
@@ -11,8 +12,6 @@ import { seeded } from "../torture/random.ts"
 const cycles = Number(process.env["BELLCAST_TEST_PAUSE_CYCLES"] ?? 3)
 const seed = Number(process.env["BELLCAST_TEST_PAUSE_SEED"] ?? 1)
 const size = 800
-/** Settings.unrecordedPushesMax: the most that one crash may send twice. */
-const permits = 64
 
 const sleep = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 
@@ -22,8 +21,7 @@ it(`misses nobody in ${cycles} cycles of pause, kill and resume`, {
   const random = seeded(String(seed))
   await using nats = await startNats()
   await using push = await spawnPushService()
-  const env = { BELLCAST_UNRECORDED_PUSHES_MAX: String(permits) }
-  const start = () => startService({ natsUrl: nats.url, env })
+  const start = () => startService({ natsUrl: nats.url, env: fewPermits })
   let service = await start()
   let kills = 0
   const killed = async (chance: number) => {
@@ -40,10 +38,7 @@ it(`misses nobody in ${cycles} cycles of pause, kill and resume`, {
     const ids = [await publish(service.url, "news", { n: 0 })]
     /** Whether the state changed; else the broadcast is finished. */
     const change = async (state: string) => {
-      const path = `/broadcasts/${ids.at(-1)}`
-      const { body, status } = await call(service.url, "PATCH", path, "publisher", {
-        data: { state }
-      })
+      const { body, status } = await patchState(service.url, ids.at(-1)!, state)
       if (status !== 200) assert.deepEqual(body.details, { state: "finished" })
       return status === 200
     }
@@ -60,7 +55,7 @@ it(`misses nobody in ${cycles} cycles of pause, kill and resume`, {
       await killed(0.4)
     }
     for (const id of ids) {
-      const done = await finishedAt(service.url, `/broadcasts/${id}`, "publisher", 90_000)
+      const done = await finishedAt(service.url, broadcastPath(id), "publisher", 90_000)
       assert.deepInclude(done, { state: "finished", accepted: size, delivered: size })
     }
     const { faults, texts } = await push.report()

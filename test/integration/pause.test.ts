@@ -1,5 +1,6 @@
 // Paused broadcasts: nobody is sent to meanwhile, and after a resume nobody was missed.
 import { assert, describe, it } from "vitest"
+import { broadcastPath, changeState, fewPermits, permits } from "../support/broadcast-states.ts"
 import { call, finishedAt, join, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
@@ -8,21 +9,9 @@ import { runCli } from "../support/run-cli.ts"
 import { type ServiceOptions, startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
-const path = (id: string) => `/broadcasts/${id}`
-
-const change = async (url: string, id: string, state: string) => {
-  const { body, status } = await call(url, "PATCH", path(id), "publisher", { data: { state } })
-  assert.equal(status, 200, JSON.stringify(body))
-  assert.equal(body.data.state, state)
-}
-
 const sleep = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 
 const size = 1_500
-/** Settings.unrecordedPushesMax: the most that one crash may send twice. */
-const permits = 64
-const few = { BELLCAST_UNRECORDED_PUSHES_MAX: String(permits) }
-
 // At once: they wait more than they work.
 describe.concurrent("a broadcast that is paused", () => {
   it("is held within a second and goes on, twice, without a push too few or too many", {
@@ -30,26 +19,26 @@ describe.concurrent("a broadcast that is paused", () => {
   }, async () => {
     await using nats = await startNats()
     await using push = await spawnPushService()
-    await using service = await startService({ natsUrl: nats.url, env: few })
+    await using service = await startService({ natsUrl: nats.url, env: fewPermits })
     const browsers = await push.subscribe(size, { script: ["slow 1200"] })
     await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
     const id = await publish(service.url, "news", { n: 1 })
     for (const some of [100, 400]) {
       await push.waitForDistinct(some, 30_000)
-      await change(service.url, id, "paused")
+      await changeState(service.url, id, "paused")
       await sleep(1_000)
       const begun = (await push.report()).counts.total
       assert.isBelow(begun, size)
       await sleep(1_500)
-      const { body } = await call(service.url, "GET", path(id), "publisher")
+      const { body } = await call(service.url, "GET", broadcastPath(id), "publisher")
       assert.deepInclude(body.data, { state: "paused", finished: false, delivered: begun })
       assert.equal((await push.report()).counts.total, begun)
-      await change(service.url, id, "running")
+      await changeState(service.url, id, "running")
     }
     // A moment between them, so that both are heard while pushes are under way.
-    await change(service.url, id, "paused")
-    await change(service.url, id, "running")
-    const done = await finishedAt(service.url, path(id), "publisher", 60_000)
+    await changeState(service.url, id, "paused")
+    await changeState(service.url, id, "running")
+    const done = await finishedAt(service.url, broadcastPath(id), "publisher", 60_000)
     assert.deepInclude(done, { state: "finished", accepted: size, delivered: size, cancelled: 0 })
     const { counts, faults } = await push.report()
     assert.deepEqual([counts.distinct, counts.duplicates, faults], [size, 0, []])
@@ -60,7 +49,7 @@ describe.concurrent("a broadcast that is paused", () => {
   }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url, env: few })
+    await using service = await startService({ natsUrl: nats.url, env: fewPermits })
     const agents = Array.from({ length: 200 }, () => push.subscribe({ script: ["slow 1000"] }))
     const retried = push.subscribe({ script: ["503", "slow 3000"] })
     const subscriptions = agents.map(({ subscription }) => subscription)
@@ -74,10 +63,10 @@ describe.concurrent("a broadcast that is paused", () => {
     ])
     await push.waitFor(() => retried.attempts.length === 2)
     for (const state of ["paused", "running"])
-      await Promise.all([large, small].map((id) => change(service.url, id, state)))
-    const done = await finishedAt(service.url, path(large), "publisher", 20_000)
+      await Promise.all([large, small].map((id) => changeState(service.url, id, state)))
+    const done = await finishedAt(service.url, broadcastPath(large), "publisher", 20_000)
     assert.deepInclude(done, { accepted: 200, delivered: 200 })
-    assert.deepInclude(await finishedAt(service.url, path(small)), { delivered: 1 })
+    assert.deepInclude(await finishedAt(service.url, broadcastPath(small)), { delivered: 1 })
     assert.equal(retried.attempts.length, 2)
     assert.deepInclude(push.counts, { distinct: 201, duplicates: 0 })
   })
@@ -91,8 +80,8 @@ describe.concurrent("a broadcast that is paused", () => {
     await join([service.url], "news", [slow.subscription])
     const id = await publish(service.url, "news", { n: 1 })
     await push.waitFor(() => slow.attempts.length === 1)
-    for (const state of ["paused", "running"]) await change(service.url, id, state)
-    const done = await finishedAt(service.url, path(id))
+    for (const state of ["paused", "running"]) await changeState(service.url, id, state)
+    const done = await finishedAt(service.url, broadcastPath(id))
     assert.deepInclude(done, { delivered: 1 })
     assert.equal(slow.attempts.length, 1)
   })
@@ -106,13 +95,13 @@ describe.concurrent("a broadcast that is paused", () => {
     const late = push.subscribe({ script: ["503 retry-after 3", "201"] })
     await join([service.url], "news", [late.subscription])
     const id = await publish(service.url, "news", { n: 1 })
-    const get = () => call(service.url, "GET", path(id), "publisher")
+    const get = () => call(service.url, "GET", broadcastPath(id), "publisher")
     await until(get, ({ body }) => body.data.retrying === 1)
-    await change(service.url, id, "paused")
+    await changeState(service.url, id, "paused")
     // The retry comes due, and is not sent.
     await sleep(6_000)
-    for (const state of ["running", "cancelled"]) await change(service.url, id, state)
-    const done = await finishedAt(service.url, path(id))
+    for (const state of ["running", "cancelled"]) await changeState(service.url, id, state)
+    const done = await finishedAt(service.url, broadcastPath(id))
     assert.deepInclude(done, { state: "cancelled", accepted: 1, cancelled: 1, retrying: 0 })
     assert.equal(late.attempts.length, 1)
   })
@@ -120,20 +109,20 @@ describe.concurrent("a broadcast that is paused", () => {
   it("misses nobody when everything is killed meanwhile", { timeout: 150_000 }, async () => {
     await using nats = await startNats()
     await using push = await spawnPushService()
-    const options: ServiceOptions = { natsUrl: nats.url, env: few }
+    const options: ServiceOptions = { natsUrl: nats.url, env: fewPermits }
     await using first = await startService(options)
     const browsers = await push.subscribe(size, { script: ["slow 300"] })
     await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
     const id = await publish(first.url, "news", { n: 1 })
     await push.waitForDistinct(100, 30_000)
-    await change(first.url, id, "paused")
+    await changeState(first.url, id, "paused")
     await first.kill()
     await using second = await startService(options)
-    await change(second.url, id, "running")
+    await changeState(second.url, id, "running")
     await push.waitForDistinct(400, 60_000)
     await second.kill()
     await using third = await startService(options)
-    const done = await finishedAt(third.url, path(id), "publisher", 60_000)
+    const done = await finishedAt(third.url, broadcastPath(id), "publisher", 60_000)
     assert.deepInclude(done, { state: "finished", accepted: size, delivered: size })
     const { counts, faults } = await push.report()
     assert.equal(counts.distinct, size)
@@ -156,16 +145,16 @@ describe.concurrent("a broadcast that is paused", () => {
     )
     const id = await publish(service.url, "news", { n: 1 })
     await until(
-      () => call(service.url, "GET", path(id), "publisher"),
+      () => call(service.url, "GET", broadcastPath(id), "publisher"),
       ({ body }) => body.data.retrying === 2
     )
-    await change(service.url, id, "paused")
+    await changeState(service.url, id, "paused")
     await sleep(4_000)
     const attempts = () => agents.map((agent) => agent.attempts.length)
     assert.deepEqual(attempts(), [1, 1, 1])
     const { code, stdout } = await runCli(["broadcast", "resume", id, "--nats", nats.url])
     assert.deepEqual([code, stdout], [0, `broadcast ${id} is running\n`])
-    const done = await finishedAt(service.url, path(id), "publisher", 60_000)
+    const done = await finishedAt(service.url, broadcastPath(id), "publisher", 60_000)
     assert.deepInclude(done, { state: "finished", accepted: 3, delivered: 3 })
     assert.deepEqual(attempts(), [2, 2, 2])
   })
@@ -175,26 +164,26 @@ describe.concurrent("a broadcast that is paused", () => {
   }, async () => {
     await using nats = await startNats()
     await using push = await spawnPushService()
-    await using service = await startService({ natsUrl: nats.url, env: few })
+    await using service = await startService({ natsUrl: nats.url, env: fewPermits })
     const browsers = await push.subscribe(size, { script: ["503 retry-after 1", "slow 500"] })
     await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
     const publishAndPause = async (n: number) => {
       const id = await publish(service.url, "news", { n }, { TTL: "30" })
       await until(
-        () => call(service.url, "GET", path(id), "publisher"),
+        () => call(service.url, "GET", broadcastPath(id), "publisher"),
         ({ body }) => body.data.retrying + body.data.delivered > 50
       )
-      await change(service.url, id, "paused")
+      await changeState(service.url, id, "paused")
       return id
     }
     const cancelled = await publishAndPause(1)
     const expired = await publishAndPause(2)
     await sleep(3_000)
-    await change(service.url, cancelled, "cancelled")
-    const first = await finishedAt(service.url, path(cancelled), "publisher", 60_000)
+    await changeState(service.url, cancelled, "cancelled")
+    const first = await finishedAt(service.url, broadcastPath(cancelled), "publisher", 60_000)
     assert.deepInclude(first, { state: "cancelled", accepted: size, expired: 0 })
     assert.equal(first.delivered + first.cancelled, size)
-    const second = await finishedAt(service.url, path(expired), "publisher", 60_000)
+    const second = await finishedAt(service.url, broadcastPath(expired), "publisher", 60_000)
     assert.deepInclude(second, { state: "finished", accepted: size, cancelled: 0 })
     assert.equal(second.delivered + second.expired, size)
     assert.isAbove(second.expired, size / 2)
@@ -211,16 +200,19 @@ describe.concurrent("a broadcast that is paused", () => {
     const agent = push.subscribe()
     await join([service.url], "news", [agent.subscription])
     const id = await publish(service.url, "news", { n: 1 })
-    await change(service.url, id, "paused")
+    await changeState(service.url, id, "paused")
     await using _workers = await startService({ natsUrl: nats.url, roles: "fanout,delivery" })
     await until(
-      () => call(service.url, "GET", path(id), "publisher"),
+      () => call(service.url, "GET", broadcastPath(id), "publisher"),
       ({ body }) => body.data.shards === 1
     )
     await sleep(1_000)
     assert.lengthOf(agent.received, 0)
-    await change(service.url, id, "running")
-    assert.deepInclude(await finishedAt(service.url, path(id)), { accepted: 1, delivered: 1 })
+    await changeState(service.url, id, "running")
+    assert.deepInclude(await finishedAt(service.url, broadcastPath(id)), {
+      accepted: 1,
+      delivered: 1
+    })
     assert.lengthOf(agent.received, 1)
   })
 
@@ -234,12 +226,12 @@ describe.concurrent("a broadcast that is paused", () => {
     await join([service.url], "news", [agent.subscription])
     fanout.process.kill("SIGSTOP")
     const id = await publish(service.url, "news", { n: 1 })
-    await change(service.url, id, "paused")
-    await change(service.url, id, "running")
+    await changeState(service.url, id, "paused")
+    await changeState(service.url, id, "running")
     // A resume looks for jobs again after 1, 3, 7, 15, 20, 52 s.
     await sleep(22_000)
     fanout.process.kill("SIGCONT")
-    const done = await finishedAt(service.url, path(id), "publisher", 10_000)
+    const done = await finishedAt(service.url, broadcastPath(id), "publisher", 10_000)
     assert.deepInclude(done, { accepted: 1, delivered: 1 })
   })
 })
