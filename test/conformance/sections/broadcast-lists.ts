@@ -6,6 +6,7 @@ import type { HttpResponse } from "../http.ts"
 import { type Case, define } from "../table.ts"
 import { locationOf, publish } from "./broadcasts.ts"
 import { acceptedAt } from "./direct.ts"
+import { idIn } from "./given.ts"
 
 interface Shown {
   readonly id: string
@@ -16,7 +17,6 @@ interface Shown {
 
 const idsOf = ({ json }: HttpResponse): ReadonlyArray<string> =>
   (json.data as ReadonlyArray<Shown>).map(({ id }) => id)
-const idIn = (location: string): string => location.split("/").at(-1)!
 
 /** The list of the channel of this case, which a replica may have a moment later. */
 const list = (api: Api, query = "", as: string | null = api.target.publisher): Request => ({

@@ -1,11 +1,10 @@
 // Contract 4.8: the states of broadcasts, each change in each state by each right. No process of
 // the suite delivers, so a broadcast to a browser stays running.
 import { expect } from "vitest"
-import { until } from "../../support/client.ts"
 import type { Api, Request } from "../api.ts"
 import { type Case, define, type Expected } from "../table.ts"
-import { locationOf } from "./broadcasts.ts"
 import { acceptedAt } from "./direct.ts"
+import { finished, idIn, running } from "./given.ts"
 
 const counts = ["delivered", "waiting", "retrying", "expired", "dead", "gone", "cancelled"]
 
@@ -24,27 +23,11 @@ const patch = (
 
 const toState = (state: string) => ({ data: { state } })
 
-const running = async (api: Api) => {
-  await api.registered()
-  await api.stored()
-  return locationOf(api)
-}
-
 /** A broadcast that was running, and is in this state. */
 const changed = (state: string) => async (api: Api) => {
   const location = await running(api)
   const { status, text } = await api.send(patch(api, location, toState(state)))
   if (status !== 200) throw new Error(`PATCH: ${status}: ${text}`)
-  return location
-}
-
-/** A broadcast to nobody. */
-const finished = async (api: Api) => {
-  const location = await locationOf(api)
-  await until(
-    () => api.send({ method: "GET", target: location, as: api.target.publisher }),
-    ({ json }) => json.data.finished
-  )
   return location
 }
 
@@ -162,7 +145,7 @@ export const broadcastStates: ReadonlyArray<Case> = [
         requests: [
           {
             method: "PATCH",
-            path: `/broadcasts/${location.split("/").at(-1)}`,
+            path: `/broadcasts/${idIn(location)}`,
             body: toState("cancelled")
           }
         ]

@@ -4,6 +4,7 @@ import { type Case, define } from "../table.ts"
 import { hiddenProgress, shownProgress } from "./broadcast-progress.ts"
 import { locationOf, publish as publishOnChannel } from "./broadcasts.ts"
 import { acceptedAt, publish } from "./direct.ts"
+import { idIn } from "./given.ts"
 
 export const directProgress: ReadonlyArray<Case> = [
   define({
@@ -53,11 +54,11 @@ export const directProgress: ReadonlyArray<Case> = [
     given: (api) => locationOf(api),
     request: (api, location) => ({
       method: "GET",
-      path: `/broadcasts/${location.split("/").at(-1)}`,
+      path: `/broadcasts/${idIn(location)}`,
       as: api.target.publisher
     }),
     expected: { status: 200 },
-    also: ({ json }, _, location) => expect(json.data.id).toBe(location.split("/").at(-1))
+    also: ({ json }, _, location) => expect(json.data.id).toBe(idIn(location))
   }),
   define<string>({
     name: "does not show a broadcast to who might not have sent it",

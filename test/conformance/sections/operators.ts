@@ -5,6 +5,7 @@ import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
 import { locationOf } from "./broadcasts.ts"
 import { acceptedAt } from "./direct.ts"
+import { idIn, running } from "./given.ts"
 
 const by = (api: Api, method: string, path: string, body?: unknown): Request => ({
   method,
@@ -15,14 +16,6 @@ const by = (api: Api, method: string, path: string, body?: unknown): Request => 
 
 /** A broadcast of the publisher to the user of the case. */
 const toUser = (api: Api) => acceptedAt(api, { to: { users: [api.userId()] } })
-const idIn = (location: string): string => location.split("/").at(-1)!
-
-/** A broadcast to a browser that nobody sends to. */
-const running = async (api: Api) => {
-  await api.registered()
-  await api.stored()
-  return idIn(await locationOf(api))
-}
 
 const cancelled = { data: { state: "cancelled" } }
 
@@ -96,7 +89,7 @@ export const operators: ReadonlyArray<Case> = [
   }),
   define<string>({
     name: "lets an operator cancel the broadcast of somebody else",
-    given: running,
+    given: async (api) => idIn(await running(api)),
     request: (api, id) => by(api, "PATCH", `/broadcasts/${id}`, cancelled),
     expected: { status: 200, body: { data: { state: "cancelled" } } },
     also: async (_, api, id) => {

@@ -2,20 +2,14 @@
 // outcome; test/integration/pushes.test.ts has those.
 import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
-import { locationOf } from "./broadcasts.ts"
 import { acceptedAt } from "./direct.ts"
+import { idIn, running } from "./given.ts"
 
 const list = (location: string, query: string, as: string | null): Request => ({
   method: "GET",
-  path: `/broadcasts/${location.split("/").at(-1)}/pushes${query}`,
+  path: `/broadcasts/${idIn(location)}/pushes${query}`,
   as
 })
-
-const running = async (api: Api) => {
-  await api.registered()
-  await api.stored()
-  return locationOf(api)
-}
 
 const ofMe = (api: Api) => `?user=${encodeURIComponent(api.userId())}`
 const none = { status: 200, exactly: { data: [] }, headers: { "Next-Page": null } } as const

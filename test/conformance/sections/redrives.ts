@@ -1,13 +1,12 @@
 // Contract 4.11: broadcasts that are sent again, and causes of dead pushes. No process of the suite
 // delivers, so none is dead; test/integration/redrive-http.test.ts has those.
-import { until } from "../../support/client.ts"
 import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
-import { locationOf } from "./broadcasts.ts"
+import { finished, idIn, running } from "./given.ts"
 
 const redrive = (location: string, as: string | null, body?: unknown): Request => ({
   method: "POST",
-  path: `/broadcasts/${location.split("/").at(-1)}/redrive`,
+  path: `/broadcasts/${idIn(location)}/redrive`,
   as,
   ...(body === undefined ? {} : { body })
 })
@@ -16,22 +15,6 @@ const dead = (as: string | null, query = ""): Request => ({
   path: `/dead${query}`,
   as
 })
-
-const running = async (api: Api) => {
-  await api.registered()
-  await api.stored()
-  return locationOf(api)
-}
-
-/** A broadcast to nobody. */
-const finished = async (api: Api) => {
-  const location = await locationOf(api)
-  await until(
-    () => api.send({ method: "GET", target: location, as: api.target.publisher }),
-    ({ json }) => json.data.finished
-  )
-  return location
-}
 
 const others: ReadonlyArray<
   readonly [who: string, as: (api: Api) => string | null, status: 401 | 403, errno: number]
