@@ -1,41 +1,27 @@
 // Users whom a proxy names in headers: from the proxy, and from everybody else.
 import { once } from "node:events"
 import { get } from "node:http"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
+import { useGateway } from "#test/identity/gateway.ts"
 import { userIn } from "#test/identity/requests.ts"
-import { startNats, type TestNats } from "#test/nats.ts"
-import { type Service, startService } from "#test/service.ts"
 
 const secret = "a secret of the proxy, of thirty-two bytes: ŵ"
 /** Node takes headers as Latin-1, and sends each character as a byte. */
 const bytes = (text: string) => Buffer.from(text, "utf8").toString("latin1")
 const sent = bytes(secret)
 
-let nats: TestNats
-let service: Service
-beforeAll(async () => {
-  nats = await startNats()
-  service = await startService({
-    natsUrl: nats.url,
-    roles: "gateway,projection",
-    env: {
-      // The tests play the proxy from 127.0.0.1, and somebody else from 127.0.0.2.
-      BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
-      BELLCAST_HOST: "0.0.0.0",
-      BELLCAST_AUTH_POLICIES: "proxy",
-      BELLCAST_AUTH_PROXY_USER_HEADER: "Remote-User",
-      BELLCAST_AUTH_PROXY_GROUPS_HEADER: "Remote-Groups",
-      BELLCAST_AUTH_PROXY_SECRET: secret
-    }
-  })
-})
-afterAll(async () => {
-  await service.stop()
-  await nats[Symbol.asyncDispose]()
+const started = useGateway({
+  // The tests play the proxy from 127.0.0.1, and somebody else from 127.0.0.2.
+  BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
+  BELLCAST_HOST: "0.0.0.0",
+  BELLCAST_AUTH_POLICIES: "proxy",
+  BELLCAST_AUTH_PROXY_USER_HEADER: "Remote-User",
+  BELLCAST_AUTH_PROXY_GROUPS_HEADER: "Remote-Groups",
+  BELLCAST_AUTH_PROXY_SECRET: secret
 })
 
 const send = (headers: Readonly<Record<string, string>>, path = "/", init: RequestInit = {}) =>
-  fetch(`${service.url}${path}`, { ...init, headers })
+  fetch(`${started.service.url}${path}`, { ...init, headers })
 const userOf = async (headers: Readonly<Record<string, string>>) => userIn(await send(headers))
 
 describe("a user whom the proxy names", () => {
@@ -62,10 +48,13 @@ describe("a user whom the proxy names", () => {
       [...users, "Remote-Groups", "staff"]
     ]) {
       const headers = ["Host", "127.0.0.1", "X-Proxy-Secret", sent, ...repeated]
-      const [response] = await once(get(`${service.url}/subscriptions`, { headers }), "response")
+      const [response] = await once(
+        get(`${started.service.url}/subscriptions`, { headers }),
+        "response"
+      )
       expect(response.resume().statusCode).toBe(401)
     }
-    expect(service.output()).toMatch(/refuses headers that arrive twice/)
+    expect(started.service.output()).toMatch(/refuses headers that arrive twice/)
   })
 
   it("may have a name in UTF-8, but none with control characters", async () => {
@@ -77,7 +66,7 @@ describe("a user whom the proxy names", () => {
     // A proxy that sends Latin-1 would have two users of one id: this one, and AndrÃ©.
     expect(await idOf("Andr\u00e9")).toBeUndefined()
     expect(await idOf("anna", "Andr\u00e9")).toBeUndefined()
-    expect(service.output()).toMatch(/refuses names that are not UTF-8/)
+    expect(started.service.output()).toMatch(/refuses names that are not UTF-8/)
     for (const control of ["Andr\u0085", bytes("Andr\u0085")])
       expect(await idOf(control)).toBeUndefined()
   })
@@ -87,7 +76,7 @@ describe("a user whom the proxy names", () => {
       const response = await send({ "remote-user": name, "x-proxy-secret": sent }, "/subscriptions")
       expect(response.status, name).toBe(401)
     }
-    expect(service.output()).toMatch(
+    expect(started.service.output()).toMatch(
       /"level":40.*"fault":"must have [^"]+".*the policy proxy refuses names that can be no ids/
     )
   })
@@ -97,7 +86,7 @@ describe("a user whom the proxy names", () => {
       const response = await send({ "remote-user": "anna", ...wrong }, "/subscriptions")
       expect(response.status).toBe(401)
     }
-    expect(service.output()).toMatch(/refuses headers that did not come from the proxy/)
+    expect(started.service.output()).toMatch(/refuses headers that did not come from the proxy/)
     const metrics = await (await send({}, "/__metrics__")).text()
     expect(metrics).toMatch(/bellcast_authentications_total\{.*result="invalid".*\} ([3-9]|\d\d)/)
   })
@@ -110,7 +99,7 @@ describe("a user whom the proxy names", () => {
         headers: { "remote-user": "anna", "x-proxy-secret": sent }
       }
       http
-        .get(`${service.url}/subscriptions`, options, (response) => {
+        .get(`${started.service.url}/subscriptions`, options, (response) => {
           response.resume()
           resolve(response.statusCode)
         })

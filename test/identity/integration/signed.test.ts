@@ -1,12 +1,11 @@
 // Users whose ids are signed by hand, or by the examples in the document.
 import { spawnSync } from "node:child_process"
 import { SignJWT } from "jose"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { textOf } from "#test/documents.ts"
+import { useGateway } from "#test/identity/gateway.ts"
 import { userIn } from "#test/identity/requests.ts"
-import { startNats, type TestNats } from "#test/nats.ts"
 import { runCli } from "#test/run-cli.ts"
-import { type Service, startService } from "#test/service.ts"
 
 const siteSecret = "the-secret-of-the-site-and-of-Bellcast"
 const signing = {
@@ -14,23 +13,10 @@ const signing = {
   BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast other"
 }
 
-let nats: TestNats
-let service: Service
-beforeAll(async () => {
-  nats = await startNats()
-  service = await startService({
-    natsUrl: nats.url,
-    roles: "gateway,projection",
-    env: { BELLCAST_AUTH_POLICIES: "signed", ...signing }
-  })
-})
-afterAll(async () => {
-  await service.stop()
-  await nats[Symbol.asyncDispose]()
-})
+const started = useGateway({ BELLCAST_AUTH_POLICIES: "signed", ...signing })
 
 const rootOf = async (token: string) =>
-  userIn(await fetch(`${service.url}/`, { headers: { authorization: `Bearer ${token}` } }))
+  userIn(await fetch(`${started.service.url}/`, { headers: { authorization: `Bearer ${token}` } }))
 const userOf = async (token: string) => (await rootOf(token))?.id
 const principalsOf = async (token: string) => (await rootOf(token))?.principals
 
@@ -72,7 +58,7 @@ describe("a user of the site", () => {
     expect(await userOf(await signedBySite({ sub: 42 }))).toBe("signed:42")
     expect(await userOf(await signedBySite({ sub: "42" }))).toBe("signed:42")
     const headers = { authorization: `Bearer ${await signedBySite({ sub: 4.2 })}` }
-    const refused = await fetch(`${service.url}/subscriptions`, { headers })
+    const refused = await fetch(`${started.service.url}/subscriptions`, { headers })
     expect(refused.status).toBe(401)
     expect(refused.headers.get("www-authenticate")).toMatch(
       /error_description="the claim with the user's id must be a string or a whole number"/
@@ -101,7 +87,7 @@ describe("a user of the site", () => {
       BELLCAST_AUTH_SIGNED_AUDIENCE: "another"
     })
     const headers = { authorization: `Bearer ${stdout.trimEnd()}` }
-    const refused = await fetch(`${service.url}/subscriptions`, { headers })
+    const refused = await fetch(`${started.service.url}/subscriptions`, { headers })
     expect(refused.headers.get("www-authenticate")).toBe(
       'Bearer realm="Realm", error="invalid_token", ' +
         'error_description="no policy takes tokens with this iss and aud"'
