@@ -19,7 +19,7 @@ import { demoEndpoints } from "./demo/endpoints.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
 import { apiGet } from "./openapi/api.ts"
-import type { AnyOperation, Endpoint } from "./operation.ts"
+import { type Endpoint, endpoint } from "./operation.ts"
 import { contributeGet } from "./service/contribute.ts"
 import { fileEndpoints } from "./service/files.ts"
 import { heartbeatGet, lbheartbeatGet } from "./service/heartbeat.ts"
@@ -38,127 +38,61 @@ import { subscriptionReplace } from "./subscriptions/subscription-replace.ts"
 import { restorePost } from "./users/restore.ts"
 import { userGet } from "./users/user-get.ts"
 
-const readOnly = (name: string, path: string, get: AnyOperation): Endpoint => ({
-  name,
-  path,
-  allow: ["GET", "HEAD", "OPTIONS"],
-  operations: { GET: get }
-})
-
 export const endpoints: ReadonlyArray<Endpoint> = [
+  endpoint("root", "/", { GET: rootGet, DELETE: userDelete }),
   {
-    name: "root",
-    path: "/",
-    allow: ["GET", "HEAD", "DELETE", "OPTIONS"],
-    operations: { GET: rootGet, DELETE: userDelete }
+    ...endpoint("subscription-list", "/subscriptions", {
+      GET: listGet,
+      POST: subscriptionPost,
+      DELETE: listDelete
+    }),
+    // The order of the contract.
+    allow: ["HEAD", "GET", "POST", "DELETE", "OPTIONS"]
   },
-  {
-    name: "subscription-list",
-    path: "/subscriptions",
-    allow: ["HEAD", "GET", "POST", "DELETE", "OPTIONS"],
-    operations: { GET: listGet, POST: subscriptionPost, DELETE: listDelete }
-  },
-  {
-    name: "subscription-replace",
-    path: "/subscriptions/replace",
-    allow: ["POST", "OPTIONS"],
-    operations: { POST: subscriptionReplace }
-  },
-  {
-    name: "subscription",
-    path: "/subscriptions/:id",
-    allow: ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"],
-    operations: { GET: subscriptionGet, PUT: subscriptionPut, DELETE: subscriptionDelete }
-  },
-  {
-    name: "user-subscription-list",
-    path: "/users/:user/subscriptions",
-    allow: ["DELETE", "OPTIONS"],
-    operations: { DELETE: userListDelete }
-  },
-  {
-    name: "restore",
-    path: "/users/:user/subscriptions/:id/restore",
-    allow: ["POST", "OPTIONS"],
-    operations: { POST: restorePost }
-  },
-  readOnly("user", "/users/:user", userGet),
-  {
-    name: "test",
-    path: "/subscriptions/:id/test",
-    allow: ["POST", "OPTIONS"],
-    operations: { POST: testPost }
-  },
-  {
-    name: "channel",
-    path: "/channels/:channel",
-    allow: ["POST", "GET", "HEAD", "OPTIONS"],
-    operations: { GET: channelGet, POST: broadcastPost }
-  },
-  {
-    name: "registration",
-    path: "/channels/:channel/registration",
-    allow: ["PUT", "DELETE", "OPTIONS"],
-    operations: { PUT: registrationPut, DELETE: registrationDelete }
-  },
-  readOnly("registrations", "/registrations", registrationsGet),
-  readOnly("members", "/channels/:channel/members", membersGet),
-  {
-    name: "member",
-    path: "/channels/:channel/members/:user",
-    allow: ["PUT", "DELETE", "OPTIONS"],
-    operations: { PUT: memberPut, DELETE: memberDelete }
-  },
-  readOnly("channel-broadcasts", "/channels/:channel/broadcasts", channelBroadcastsGet),
-  {
-    name: "broadcast",
-    path: "/channels/:channel/broadcasts/:broadcast",
-    allow: ["GET", "HEAD", "PATCH", "OPTIONS"],
-    operations: { GET: broadcastGet, PATCH: broadcastPatch }
-  },
-  {
-    name: "broadcasts",
-    path: "/broadcasts",
-    allow: ["GET", "HEAD", "POST", "OPTIONS"],
-    operations: { GET: broadcastsGet, POST: directPost }
-  },
-  {
-    name: "any-broadcast",
-    path: "/broadcasts/:broadcast",
-    allow: ["GET", "HEAD", "PATCH", "OPTIONS"],
-    operations: { GET: anyBroadcastGet, PATCH: broadcastPatch }
-  },
-  {
-    name: "redrive",
-    path: "/broadcasts/:broadcast/redrive",
-    allow: ["POST", "OPTIONS"],
-    operations: { POST: redrivePost }
-  },
-  readOnly("dead", "/dead", deadGet),
-  readOnly("pushes", "/broadcasts/:broadcast/pushes", pushesGet),
-  readOnly("vapid-public-key", "/vapid-public-key", vapidPublicKeyGet),
+  endpoint("subscription-replace", "/subscriptions/replace", { POST: subscriptionReplace }),
+  endpoint("subscription", "/subscriptions/:id", {
+    GET: subscriptionGet,
+    PUT: subscriptionPut,
+    DELETE: subscriptionDelete
+  }),
+  endpoint("user-subscription-list", "/users/:user/subscriptions", { DELETE: userListDelete }),
+  endpoint("restore", "/users/:user/subscriptions/:id/restore", { POST: restorePost }),
+  endpoint("user", "/users/:user", { GET: userGet }),
+  endpoint("test", "/subscriptions/:id/test", { POST: testPost }),
+  endpoint("channel", "/channels/:channel", { POST: broadcastPost, GET: channelGet }),
+  endpoint("registration", "/channels/:channel/registration", {
+    PUT: registrationPut,
+    DELETE: registrationDelete
+  }),
+  endpoint("registrations", "/registrations", { GET: registrationsGet }),
+  endpoint("members", "/channels/:channel/members", { GET: membersGet }),
+  endpoint("member", "/channels/:channel/members/:user", { PUT: memberPut, DELETE: memberDelete }),
+  endpoint("channel-broadcasts", "/channels/:channel/broadcasts", { GET: channelBroadcastsGet }),
+  endpoint("broadcast", "/channels/:channel/broadcasts/:broadcast", {
+    GET: broadcastGet,
+    PATCH: broadcastPatch
+  }),
+  endpoint("broadcasts", "/broadcasts", { GET: broadcastsGet, POST: directPost }),
+  endpoint("any-broadcast", "/broadcasts/:broadcast", {
+    GET: anyBroadcastGet,
+    PATCH: broadcastPatch
+  }),
+  endpoint("redrive", "/broadcasts/:broadcast/redrive", { POST: redrivePost }),
+  endpoint("dead", "/dead", { GET: deadGet }),
+  endpoint("pushes", "/broadcasts/:broadcast/pushes", { GET: pushesGet }),
+  endpoint("vapid-public-key", "/vapid-public-key", { GET: vapidPublicKeyGet }),
   ...fileEndpoints,
-  readOnly("heartbeat", "/__heartbeat__", heartbeatGet),
-  readOnly("lbheartbeat", "/__lbheartbeat__", lbheartbeatGet),
-  readOnly("version", "/__version__", versionGet),
-  readOnly("metrics", "/__metrics__", metricsGet),
-  readOnly("contribute", "/contribute.json", contributeGet),
-  readOnly("api", "/__api__", apiGet),
-  readOnly("openid-login", "/openid/:policy/login", openidLoginGet),
-  readOnly("openid-token", "/openid/:policy/token", openidTokenGet),
-  {
-    name: "portier-login",
-    path: "/portier/login",
-    allow: ["GET", "HEAD", "POST", "OPTIONS"],
-    operations: { GET: portierLoginGet, POST: portierLoginPost }
-  },
-  {
-    name: "portier-verify",
-    path: "/portier/verify",
-    allow: ["POST", "OPTIONS"],
-    operations: { POST: portierVerifyPost }
-  },
-  { name: "batch", path: "/batch", allow: ["POST", "OPTIONS"], operations: { POST: batchPost } }
+  endpoint("heartbeat", "/__heartbeat__", { GET: heartbeatGet }),
+  endpoint("lbheartbeat", "/__lbheartbeat__", { GET: lbheartbeatGet }),
+  endpoint("version", "/__version__", { GET: versionGet }),
+  endpoint("metrics", "/__metrics__", { GET: metricsGet }),
+  endpoint("contribute", "/contribute.json", { GET: contributeGet }),
+  endpoint("api", "/__api__", { GET: apiGet }),
+  endpoint("openid-login", "/openid/:policy/login", { GET: openidLoginGet }),
+  endpoint("openid-token", "/openid/:policy/token", { GET: openidTokenGet }),
+  endpoint("portier-login", "/portier/login", { GET: portierLoginGet, POST: portierLoginPost }),
+  endpoint("portier-verify", "/portier/verify", { POST: portierVerifyPost }),
+  endpoint("batch", "/batch", { POST: batchPost })
 ]
 
 /** All endpoints and, in development, the demo, which is no part of the API. */

@@ -97,3 +97,14 @@ export interface Operation<I> extends http.OperationRules {
 export type AnyOperation = Operation<any>
 
 export type Endpoint = http.Endpoint<AnyOperation>
+
+/** An endpoint that allows its operations, in this order, HEAD after GET, and OPTIONS. */
+export const endpoint = (
+  name: string,
+  path: string,
+  operations: Endpoint["operations"]
+): Endpoint => {
+  const methods = Object.keys(operations)
+  const allow = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]))
+  return { name, path, allow: [...allow, "OPTIONS"], operations }
+}

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { demoFiles } from "#browser/serving/files.ts"
 import { ok } from "../http/request.ts"
-import type { Endpoint, Operation } from "../operation.ts"
+import { type Endpoint, endpoint, type Operation } from "../operation.ts"
 import { fileGet } from "../service/file-get.ts"
 import { pushEndpoint } from "./push.ts"
 
@@ -35,20 +35,16 @@ const pagePolicy = policyOf([
 /** A worker obeys the policy of its own response. It imports the shipped one. */
 const workerPolicy = policyOf([])
 
-const fileEndpoint = (name: string, path = name): Endpoint => ({
-  name: `demo-${path}`,
-  // A worker below the demo has no scope but the demo's.
-  path: `/demo/${path}`,
-  allow: ["GET", "HEAD", "OPTIONS"],
-  operations: {
+/** A worker below `/demo/` has no scope but the demo's. */
+const fileEndpoint = (name: string, path = name): Endpoint =>
+  endpoint(`demo-${path}`, `/demo/${path}`, {
     GET: fileGet({
       name: `demo/${name}`,
       mediaType: mediaTypes[name.split(".")[1]!]!,
       summary: "A file of the demo",
       headers: name === "worker.js" ? workerPolicy : pagePolicy
     })
-  }
-})
+  })
 
 /**
  * Relative addresses of the page need a slash. Not to `/demo/`: where the demo was missing before,
@@ -62,12 +58,7 @@ const slashGet: Operation<void> = {
 }
 
 export const demoEndpoints: ReadonlyArray<Endpoint> = [
-  {
-    name: "demo",
-    path: "/demo",
-    allow: ["GET", "HEAD", "OPTIONS"],
-    operations: { GET: slashGet }
-  },
+  endpoint("demo", "/demo", { GET: slashGet }),
   fileEndpoint("index.html", ""),
   ...demoFiles.map((name) => fileEndpoint(name)),
   pushEndpoint

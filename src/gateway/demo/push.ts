@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { ApiResponse } from "../http/request.ts"
-import type { Endpoint, Operation } from "../operation.ts"
+import { endpoint, type Operation } from "../operation.ts"
 
 const respond = (status: number, headers: Readonly<Record<string, string>> = {}): ApiResponse => ({
   status,
@@ -22,9 +22,4 @@ const pushPost: Operation<void> = {
   doc: { summary: "Take a push to a made-up browser", responses: { 201: null } }
 }
 
-export const pushEndpoint: Endpoint = {
-  name: "demo-push",
-  path: "/demo/push/:answer/:browser",
-  allow: ["POST", "OPTIONS"],
-  operations: { POST: pushPost }
-}
+export const pushEndpoint = endpoint("demo-push", "/demo/push/:answer/:browser", { POST: pushPost })

@@ -1,7 +1,7 @@
 // GET of the scripts that sites load. Pages of every origin may load them, whatever
 // origins may call the API: they are the same for everybody.
 import { scripts } from "#browser/serving/files.ts"
-import type { Endpoint } from "../operation.ts"
+import { type Endpoint, endpoint } from "../operation.ts"
 import { fileGet } from "./file-get.ts"
 
 /**
@@ -32,16 +32,13 @@ const everywhere = {
   "Cross-Origin-Resource-Policy": "cross-origin"
 }
 
-export const fileEndpoints: ReadonlyArray<Endpoint> = scripts.map((name) => ({
-  name: name.replace(".", "-"),
-  path: `/${name}`,
-  allow: ["GET", "HEAD", "OPTIONS"],
-  operations: {
+export const fileEndpoints: ReadonlyArray<Endpoint> = scripts.map((name) =>
+  endpoint(name.replace(".", "-"), `/${name}`, {
     GET: fileGet({
       name,
       mediaType: "text/javascript",
       summary: about[name].summary,
       headers: { ...everywhere, ...about[name].headers }
     })
-  }
-}))
+  })
+)
