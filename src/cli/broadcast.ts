@@ -1,7 +1,7 @@
 // The argument BROADCAST of verbs: the sequence of the broadcast's command in LOG.
-
 import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
+import { originIn } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { commandKind } from "#streams/subjects.ts"
 import { failed } from "./terminal/failed.ts"
@@ -21,4 +21,10 @@ export const commandOf = Effect.fnUntraced(function* (broadcast: number) {
   if (stored === undefined || commandKind(stored.subject) !== "broadcast")
     return yield* failed(`there is no broadcast ${broadcast}`)
   return stored
+})
+
+/** The broadcast of a command, with its source and its channel. Fails as {@link commandOf} does. */
+export const demandBroadcast = Effect.fnUntraced(function* (broadcast: number) {
+  const origin = originIn(yield* commandOf(broadcast))
+  return origin ?? (yield* failed(`broadcast ${broadcast} cannot be read`))
 })

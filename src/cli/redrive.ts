@@ -5,9 +5,8 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { type NotRedriven, redrive, undeliveredOf } from "#nats/broadcasts/redrive.ts"
-import { originOf } from "#nats/broadcasts/state.ts"
 import { streams } from "#streams/index.ts"
-import { broadcastArgument, commandOf } from "./broadcast.ts"
+import { broadcastArgument, demandBroadcast } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
 import { failed } from "./terminal/failed.ts"
@@ -33,9 +32,7 @@ const flags = {
 /** The verb. */
 export const redriveCommand = Command.make("redrive", flags, ({ broadcast, dryRun, ...nats }) =>
   Effect.gen(function* () {
-    yield* commandOf(broadcast)
-    const origin = yield* originOf(broadcast)
-    if (origin === undefined) return yield* failed(`broadcast ${broadcast} cannot be read`)
+    const origin = yield* demandBroadcast(broadcast)
     const unreached = yield* undeliveredOf(origin)
     if (unreached === 0)
       return yield* Console.log(`broadcast ${broadcast} left nobody to send to again`)

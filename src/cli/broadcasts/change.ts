@@ -4,17 +4,15 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import type { WantedState } from "#domain/broadcast-state.ts"
-import { changeState, originOf } from "#nats/broadcasts/state.ts"
+import { changeState } from "#nats/broadcasts/state.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
-import { broadcastArgument, commandOf } from "../broadcast.ts"
+import { broadcastArgument, demandBroadcast } from "../broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
 import { onOff } from "../terminal/flags.ts"
 
 const change = Effect.fnUntraced(function* (broadcast: number, verb: string, wanted: WantedState) {
-  yield* commandOf(broadcast)
-  const origin = yield* originOf(broadcast)
-  if (origin === undefined) return yield* failed(`broadcast ${broadcast} cannot be read`)
+  const origin = yield* demandBroadcast(broadcast)
   const at = (yield* readServerTime).serverMillis
   const { state } = yield* changeState(origin, wanted, "operator", at)
   return state === wanted

@@ -10,12 +10,11 @@ import { publisherOf } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import { type BroadcastObject, viewOf } from "#gateway/broadcasts/view.ts"
 import { listBroadcasts } from "#nats/broadcasts/list.ts"
-import { originOf, standingOf } from "#nats/broadcasts/state.ts"
+import { standingOf } from "#nats/broadcasts/state.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
-import { broadcastArgument, commandOf } from "../broadcast.ts"
+import { broadcastArgument, demandBroadcast } from "../broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { failed } from "../terminal/failed.ts"
 import { jsonFlag, onOff } from "../terminal/flags.ts"
 import { printRows } from "../terminal/table.ts"
 
@@ -104,9 +103,7 @@ export const listCommand = Command.make(
 )
 
 const show = Effect.fnUntraced(function* (broadcast: number) {
-  yield* commandOf(broadcast)
-  const origin = yield* originOf(broadcast)
-  if (origin === undefined) return yield* failed(`broadcast ${broadcast} cannot be read`)
+  const origin = yield* demandBroadcast(broadcast)
   return yield* viewOf(origin, yield* standingOf(origin))
 })
 

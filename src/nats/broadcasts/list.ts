@@ -1,10 +1,10 @@
 // Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards.
 import * as Effect from "effect/Effect"
-import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
+import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
 import type { Stored } from "../stream/stored.ts"
-import { type Origin, type Standing, standingsOf } from "./state.ts"
+import { type Origin, originIn, type Standing, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMax = 100
@@ -32,17 +32,13 @@ export interface Selection<E, R> {
   readonly hasState: (standing: Standing) => boolean
 }
 
-const originIn = (stored: Stored): ReadonlyArray<Origin> => {
-  const place = parseBroadcast(stored.subject)
-  return place === undefined ? [] : [{ stored, ...place }]
-}
-
 /** The broadcasts of some messages that are selected. */
 const select = Effect.fnUntraced(function* <E, R>(
   found: ReadonlyArray<Stored>,
   { hasState, isWanted }: Selection<E, R>
 ) {
-  const wanted = yield* Effect.filter(found.flatMap(originIn), isWanted, { concurrency: 16 })
+  const origins = found.flatMap((stored) => originIn(stored) ?? [])
+  const wanted = yield* Effect.filter(origins, isWanted, { concurrency: 16 })
   const standings = yield* standingsOf(wanted)
   return wanted.flatMap((origin, i): ReadonlyArray<Listed> => {
     const standing = standings[i]!

@@ -28,12 +28,16 @@ export interface Origin {
   readonly channel: ChannelToken
 }
 
+/** Undefined: the message is no broadcast. */
+export const originIn = (stored: Stored): Origin | undefined => {
+  const place = parseBroadcast(stored.subject)
+  return place && { stored, ...place }
+}
+
 /** Undefined: the sequence is that of no broadcast. */
 export const originOf = Effect.fnUntraced(function* (broadcast: number) {
   const stored = yield* (yield* EventLog).at("log", broadcast)
-  const place = stored === undefined ? undefined : parseBroadcast(stored.subject)
-  if (stored === undefined || place === undefined) return undefined
-  return { stored, ...place } satisfies Origin
+  return stored && originIn(stored)
 })
 
 const changeOf = (stored: Stored | undefined): StateChange | undefined =>
