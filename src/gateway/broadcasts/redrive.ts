@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type NotRedriven, redrive, undeliveredOf } from "#nats/broadcasts/redrive.ts"
-import { standingOf } from "#nats/broadcasts/state.ts"
+import { type Origin, standingOf } from "#nats/broadcasts/state.ts"
 import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
@@ -23,8 +23,6 @@ const messages = {
   redriven: "The broadcast was sent again: redrive that one for those who are left.",
   nobody: "The broadcast left nobody to send to again."
 } as const
-
-type Origin = Effect.Success<ReturnType<typeof findOwn>>
 
 const impossible = Effect.fnUntraced(function* (
   origin: Origin,
