@@ -6,7 +6,6 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { publisherOf } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import { type BroadcastObject, viewOf } from "#gateway/broadcasts/view.ts"
 import { listBroadcasts } from "#nats/broadcasts/list.ts"
@@ -65,8 +64,6 @@ interface Filters {
 
 /** Reads on where a look at many broadcasts found fewer than wanted. */
 const list = Effect.fnUntraced(function* ({ limit, ...filters }: Filters) {
-  const publisher = Option.getOrUndefined(filters.publisher)
-  const state = Option.getOrUndefined(filters.state)
   const views: Array<View> = []
   let behind: number | undefined
   do {
@@ -76,9 +73,9 @@ const list = Effect.fnUntraced(function* ({ limit, ...filters }: Filters) {
       behind,
       since: Option.getOrUndefined(filters.since)?.getTime(),
       before: Option.getOrUndefined(filters.before)?.getTime(),
-      isWanted: ({ source, stored }) =>
-        Effect.succeed(publisher === undefined || publisherOf(source, stored.header) === publisher),
-      hasState: (standing) => state === undefined || standing.state === state
+      publisher: Option.getOrUndefined(filters.publisher),
+      state: Option.getOrUndefined(filters.state),
+      isShown: () => Effect.succeed(true)
     })
     for (const { origin, standing } of rows) views.push(yield* viewOf(origin, standing))
     behind = next

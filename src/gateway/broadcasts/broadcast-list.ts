@@ -3,10 +3,10 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import { publisherOf } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import type { Caller } from "#identity/identity.ts"
 import { listBroadcasts, type Selection } from "#nats/broadcasts/list.ts"
+import type { Origin } from "#nats/broadcasts/state.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
 import { maySend } from "../channels/publishers.ts"
@@ -25,13 +25,7 @@ const broadcastsMax = 100
 /** Lists that are read at once: each may read 200 broadcasts of 32 KiB, and costs 0.1 s of CPU. */
 const listsAtOnce = Semaphore.makeUnsafe(2)
 
-interface Wanted {
-  readonly publisher: string | undefined
-  readonly state: string | undefined
-  /** Milliseconds since the epoch. */
-  readonly since: number | undefined
-  readonly before: number | undefined
-}
+type Wanted = Pick<Selection<never, never>, "publisher" | "state" | "since" | "before">
 
 interface Input extends ListInput {
   readonly wanted: Wanted
@@ -63,30 +57,23 @@ const makeMaySee = (caller: Caller) => {
     known.set(key, isAllowed)
     return isAllowed
   })
-  return (origin: Parameters<typeof maySee>[1]) => maySee(caller, origin, may)
+  return (origin: Origin) => maySee(caller, origin, may)
 }
 
-/** The page of a list, of which `isShown` decides. */
+/** The page of a list. */
 const page = Effect.fnUntraced(function* <E, R>(
   { listing, wanted }: Input,
   call: Call,
   path: string,
-  { channel, isWanted: isShown }: Pick<Selection<E, R>, "channel" | "isWanted">
+  of: Pick<Selection<E, R>, "channel" | "isShown">
 ) {
-  const { before, publisher, since, state } = wanted
   const limit = yield* limitOf(listing, broadcastsMax)
   const behind = listing.token?.last_object["id"]
   const list = listBroadcasts({
-    channel,
+    ...of,
+    ...wanted,
     limit,
-    behind: behind === undefined ? undefined : Number(behind),
-    since,
-    before,
-    isWanted: (origin) =>
-      publisher === undefined || publisherOf(origin.source, origin.stored.header) === publisher
-        ? isShown(origin)
-        : Effect.succeed(false),
-    hasState: (standing) => state === undefined || standing.state === state
+    behind: behind === undefined ? undefined : Number(behind)
   })
   const { next, rows } = yield* listsAtOnce.withPermit(list)
   const data = yield* Effect.forEach(rows, (row) => viewOf(row.origin, row.standing))
@@ -111,7 +98,7 @@ export const channelBroadcastsGet: Operation<Input> = {
     const path = `/channels/${encodeURIComponent(id)}/broadcasts`
     return yield* page(input, call, path, {
       channel: channelToken(id),
-      isWanted: () => Effect.succeed(true)
+      isShown: () => Effect.succeed(true)
     })
   }),
   doc
@@ -122,6 +109,6 @@ export const broadcastsGet: Operation<Input> = {
   exposes: ["Next-Page"],
   read,
   run: (input, call) =>
-    page(input, call, "/broadcasts", { channel: undefined, isWanted: makeMaySee(call.caller!) }),
+    page(input, call, "/broadcasts", { channel: undefined, isShown: makeMaySee(call.caller!) }),
   doc: { ...doc, summary: "List the broadcasts that the caller may see, the newest first" }
 }

@@ -17,11 +17,11 @@ export const singles = (query: string, errors: Array<ErrorDetail>) => {
   return {
     refuse,
     text,
-    oneOf: (name: string, all: ReadonlyArray<string>): string | undefined => {
+    oneOf: <A extends string>(name: string, all: ReadonlyArray<A>): A | undefined => {
       const value = text(name)
-      if (value !== undefined && !all.includes(value))
-        refuse(name, `expected one of ${all.join(", ")}`)
-      return value
+      const found = all.find((each) => each === value)
+      if (value !== found) refuse(name, `expected one of ${all.join(", ")}`)
+      return found
     },
     /** Milliseconds since the epoch. */
     time: (name: string): number | undefined => {

@@ -1,5 +1,7 @@
 // Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards.
 import * as Effect from "effect/Effect"
+import { publisherOf } from "#domain/broadcast.ts"
+import type { BroadcastState } from "#domain/broadcast-state.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
@@ -27,22 +29,30 @@ export interface Selection<E, R> {
   readonly since: number | undefined
   /** Only those that were stored before this time. */
   readonly before: number | undefined
+  /** Undefined: any. */
+  readonly publisher: string | undefined
+  /** Undefined: any. */
+  readonly state: BroadcastState | undefined
   /** Decides before the state of a broadcast is read. */
-  readonly isWanted: (origin: Origin) => Effect.Effect<boolean, E, R>
-  readonly hasState: (standing: Standing) => boolean
+  readonly isShown: (origin: Origin) => Effect.Effect<boolean, E, R>
 }
 
 /** The broadcasts of some messages that are selected. */
 const select = Effect.fnUntraced(function* <E, R>(
   found: ReadonlyArray<Stored>,
-  { hasState, isWanted }: Selection<E, R>
+  { isShown, publisher, state }: Selection<E, R>
 ) {
-  const origins = found.flatMap((stored) => originIn(stored) ?? [])
-  const wanted = yield* Effect.filter(origins, isWanted, { concurrency: 16 })
-  const standings = yield* standingsOf(wanted)
-  return wanted.flatMap((origin, i): ReadonlyArray<Listed> => {
+  const origins = found
+    .flatMap((stored) => originIn(stored) ?? [])
+    .filter(
+      ({ source, stored: { header } }) =>
+        publisher === undefined || publisherOf(source, header) === publisher
+    )
+  const shown = yield* Effect.filter(origins, isShown, { concurrency: 16 })
+  const standings = yield* standingsOf(shown)
+  return shown.flatMap((origin, i): ReadonlyArray<Listed> => {
     const standing = standings[i]!
-    return hasState(standing) ? [{ origin, standing }] : []
+    return state === undefined || standing.state === state ? [{ origin, standing }] : []
   })
 })
 
