@@ -63,7 +63,7 @@ const hostOf = (target: Pick<Target, "stored">): string =>
   URL.parse(originOf(target))?.hostname ?? ""
 
 /** The member `service` of the result of a push. */
-const serviceOf = (target: Partial<Target>): Pick<PushResult, "service"> => {
+const serviceMember = (target: Partial<Target>): Pick<PushResult, "service"> => {
   const { stored } = target
   const service = stored === undefined ? otherPushService : pushServiceAt(hostOf({ stored }))
   return service === otherPushService ? {} : { service }
@@ -109,7 +109,7 @@ export const resultOf = (attempted: Attempted): PushResult => {
     attempt: counts ? number : number - 1,
     millis,
     at,
-    ...serviceOf(target),
+    ...serviceMember(target),
     ...(locale === undefined ? {} : { locale })
   }
   if (attempt.kind === "deferred") return deferredResult(base, attempt, attempted)
@@ -134,7 +134,7 @@ export const unsentResult = (
   end: UnsentEnd
 ): PushResult => {
   const { id: subscription, user } = target
-  return { user, subscription, attempt, millis: 0, at, ...serviceOf(target), ...end }
+  return { user, subscription, attempt, millis: 0, at, ...serviceMember(target), ...end }
 }
 
 const deadLetter = (ref: BroadcastRef, { result, target }: Recorded) =>
@@ -153,7 +153,7 @@ const deadLetter = (ref: BroadcastRef, { result, target }: Recorded) =>
       generation: target.stored.seq,
       reason: result.reason,
       ...(result.status === undefined ? {} : { status: result.status }),
-      ...serviceOf(target),
+      ...serviceMember(target),
       attempts: result.attempt,
       at: result.at
     }

@@ -17,6 +17,10 @@ export const otherPushService = "other"
 /** The names of push services: those of the browsers, and one for all others. */
 export const pushServiceNames = [...Object.keys(pushServices), otherPushService]
 
+/** The name of the push service of an outcome or a dead letter. */
+export const pushServiceOf = ({ service }: { readonly service?: string }): string =>
+  service ?? otherPushService
+
 /** The name of the push service at a host. */
 export const pushServiceAt = (host: string): string =>
   Object.entries(pushServices).find(([, hosts]) =>

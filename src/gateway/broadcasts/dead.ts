@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { DeadLetter } from "#domain/job.ts"
-import { otherPushService } from "#domain/subscription/endpoint.ts"
+import { pushServiceOf } from "#domain/subscription/endpoint.ts"
 import { listDeadLetters } from "#nats/broadcasts/dead-letters.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { ErrorDetail } from "../http/errors.ts"
@@ -27,13 +27,14 @@ const Cause = Schema.Struct({
 })
 
 const causeOf = (letters: ReadonlyArray<DeadLetter>): typeof Cause.Type => {
-  const { reason, service = otherPushService, status } = letters[0]!
+  const first = letters[0]!
+  const { reason, status } = first
   const broadcasts = new Set(letters.map(({ broadcast }) => broadcast))
   const times = letters.map(({ at }) => at)
   return {
     reason,
     ...(status !== undefined && { status }),
-    push_service: service,
+    push_service: pushServiceOf(first),
     pushes: letters.length,
     broadcasts: broadcasts.size,
     last_broadcast: String(Math.max(...broadcasts)),

@@ -3,9 +3,9 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Fate, type PushResult } from "#domain/outcome.ts"
-import { pushServiceNames } from "#domain/subscription/endpoint.ts"
+import { pushServiceNames, pushServiceOf } from "#domain/subscription/endpoint.ts"
 import { Identity, type User } from "#identity/identity.ts"
-import { listPushes, serviceOf } from "#nats/broadcasts/pushes.ts"
+import { listPushes } from "#nats/broadcasts/pushes.ts"
 import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -41,7 +41,7 @@ const viewOf = (result: PushResult): typeof PushObject.Type => {
   const { at, attempt: attempts, fate: outcome, locale, millis, nextAt, status } = result
   return {
     subscription: result.subscription,
-    push_service: serviceOf(result),
+    push_service: pushServiceOf(result),
     outcome,
     reason: result.reason,
     ...(status !== undefined && { status }),
@@ -86,7 +86,7 @@ export const pushesGet: Operation<Input> = {
       limit,
       isWanted: (result) =>
         (outcome === undefined || result.fate === outcome) &&
-        (service === undefined || serviceOf(result) === service)
+        (service === undefined || pushServiceOf(result) === service)
     })
     const pages = yield* nextPage(call, listing, {
       path: `/broadcasts/${origin.stored.seq}/pushes`,

@@ -2,7 +2,6 @@
 import * as Effect from "effect/Effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import { otherPushService } from "#domain/subscription/endpoint.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { shardOf, type UserToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
@@ -120,6 +119,3 @@ export const listPushes = Effect.fnUntraced(function* (
   }
   return { results, next: from }
 })
-
-/** The name of the push service of a push. */
-export const serviceOf = ({ service = otherPushService }: PushResult): string => service
