@@ -28,6 +28,10 @@ export const lifeMillisMin = 10_000
 export const expiresAtOf = (acceptedAt: number, ttlSeconds: number): number =>
   acceptedAt + Math.max(ttlSeconds * 1000, lifeMillisMin)
 
+/** The id of a broadcast, its sequence in LOG, in a text; undefined: the text is no id. */
+export const broadcastIdIn = (text: string): number | undefined =>
+  /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined
+
 /**
  * RFC 8291 section 4: the plaintext that fits into the 4096-byte body that every push service must
  * accept.

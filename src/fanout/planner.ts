@@ -4,6 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
+  broadcastIdIn,
   expiresAtOf,
   fitsOnePush,
   lifeMillisMin,
@@ -80,7 +81,7 @@ const read = (delivery: Delivery): Wanted | { readonly reason: string } => {
   if (errors.length > 0) return { reason: errors.map(({ description }) => description).join("; ") }
   const { topic, ttlSeconds, urgency } = headers
   const redrives = delivery.header(redrivesHeader)
-  if (redrives !== undefined && !/^[1-9]\d{0,14}$/.test(redrives))
+  if (redrives !== undefined && broadcastIdIn(redrives) === undefined)
     return { reason: `${redrivesHeader} must be the id of a broadcast` }
   return {
     publisher: publisherOf(place.source, delivery.header),

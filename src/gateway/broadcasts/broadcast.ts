@@ -1,7 +1,7 @@
 // GET of a broadcast, below its channel or by its id alone: its state and progress, for publishers
 // and operators.
 import * as Effect from "effect/Effect"
-import { publisherOf } from "#domain/broadcast.ts"
+import { broadcastIdIn, publisherOf } from "#domain/broadcast.ts"
 import type { Caller } from "#identity/identity.ts"
 import { type Origin, originOf, standingOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -41,7 +41,8 @@ const find = Effect.fnUntraced(function* <E, R>(
   id: string,
   isShown: (origin: Origin) => Effect.Effect<boolean, E, R>
 ) {
-  const origin = /^[1-9]\d{0,14}$/.test(id) ? yield* originOf(Number(id)) : undefined
+  const seq = broadcastIdIn(id)
+  const origin = seq === undefined ? undefined : yield* originOf(seq)
   if (origin === undefined || !(yield* isShown(origin)))
     return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
   return origin

@@ -1,6 +1,7 @@
 // GET /dead: how many pushes were given up, and why. For operators.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { broadcastIdIn } from "#domain/broadcast.ts"
 import type { DeadLetter } from "#domain/job.ts"
 import { pushServiceOf } from "#domain/subscription/endpoint.ts"
 import { listDeadLetters } from "#nats/broadcasts/dead-letters.ts"
@@ -64,8 +65,9 @@ const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>
   const input = yield* readPages(call, errors)
   const { refuse, text, time } = singles(call.query, errors)
   const id = text("broadcast")
-  if (id !== undefined && !/^[1-9]\d{0,14}$/.test(id)) refuse("broadcast", "expected an id")
-  return { ...input, broadcast: id === undefined ? undefined : Number(id), since: time("since") }
+  const broadcast = id === undefined ? undefined : broadcastIdIn(id)
+  if (id !== undefined && broadcast === undefined) refuse("broadcast", "expected an id")
+  return { ...input, broadcast, since: time("since") }
 })
 
 /** The sequence in WORK from which a list goes on, or begins. Undefined: nothing is so late. */
