@@ -12,8 +12,6 @@ import type { Origin } from "./state.ts"
 const messagesAtOnce = 16
 /** Such reads of one page, which decodes them for about 100 ms. A client goes on with the next. */
 const readsMax = 16
-/** The server refuses more. */
-const subjectsMax = 1_024
 
 /** The last outcome of one push. */
 export type Push = Omit<PushResult, "at" | "attempt" | "nextAt"> & {
@@ -75,10 +73,9 @@ const withLast = Effect.fnUntraced(function* (
     result.fate === "retrying" ? [subjectOf(result)] : []
   )
   const last = new Map<string, PushResult>()
-  for (let i = 0; i < again.length; i += subjectsMax)
-    for (const { message, subject } of yield* log.lastOf("work", again.slice(i, i + subjectsMax)))
-      if (message.type === "outcome/1" && message.results[0] !== undefined)
-        last.set(subject, message.results[0])
+  for (const { message, subject } of yield* log.lastOf("work", again))
+    if (message.type === "outcome/1" && message.results[0] !== undefined)
+      last.set(subject, message.results[0])
   return found.map(({ place, result }): Found => {
     const later = result.fate === "retrying" ? last.get(subjectOf(result)) : undefined
     const { service = later?.service } = result

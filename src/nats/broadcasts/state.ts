@@ -91,8 +91,8 @@ export const standingOf = Effect.fnUntraced(function* (origin: Origin) {
 })
 
 /**
- * As `standingOf` for at most 256 broadcasts, in the same order, by two requests to any replica.
- * The leader is asked for those that a replica knows nothing of.
+ * As `standingOf` for some broadcasts, in the same order, by two requests to any replica for up to
+ * 256. The leader is asked for those that a replica knows nothing of.
  */
 export const standingsOf = Effect.fnUntraced(function* (origins: ReadonlyArray<Origin>) {
   const buckets = yield* Buckets

@@ -96,7 +96,7 @@ export class EventLog extends Context.Service<
       filter: string,
       bounds: From
     ) => Effect.Effect<ReadonlyArray<Stored>, NatsUnavailable>
-    /** As `last` for each of at most 1,024 subjects that have any, from any replica. */
+    /** As `last` for each subject that has any, from any replica: 1,024 in one request. */
     readonly lastOf: (
       stream: StreamKey,
       subjects: ReadonlyArray<string>

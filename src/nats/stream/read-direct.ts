@@ -28,20 +28,22 @@ const collect = async (read: () => Promise<AsyncIterable<StoredMsg>>) => {
 const request = (jsm: JetStreamManager, stream: string, query: Query) =>
   collect(() => jsm.direct.getBatch(stream, query))
 
-/** The server refuses more. */
+/** Subjects of one request: the server refuses more. */
 const subjectsMax = 1_024
 
-/** The last message on each of some subjects: at most 1,024 that have any. */
+/** The last message on each of some subjects that have any. */
 export const readLastOf = async (
   jsm: JetStreamManager,
   stream: string,
   subjects: ReadonlyArray<string>
-): Promise<ReadonlyArray<StoredMsg>> =>
-  subjects.length === 0
-    ? []
-    : collect(() =>
-        jsm.direct.getLastMessagesFor(stream, { multi_last: [...subjects], batch: subjectsMax })
-      )
+): Promise<ReadonlyArray<StoredMsg>> => {
+  const found: Array<StoredMsg> = []
+  for (let i = 0; i < subjects.length; i += subjectsMax) {
+    const query = { multi_last: subjects.slice(i, i + subjectsMax), batch: subjectsMax }
+    found.push(...(await collect(() => jsm.direct.getLastMessagesFor(stream, query))))
+  }
+  return found
+}
 
 /** NATS counts the nanoseconds since 1970 in 64 bits, which end in the year 2262. */
 const millisMax = 9e12
