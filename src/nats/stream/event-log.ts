@@ -1,6 +1,6 @@
 // The streams LOG and WORK: append with an expected sequence, read one message, replay. Bellcast
 // writes everything here that must not be lost.
-import { DeliverPolicy } from "@nats-io/jetstream"
+import { DeliverPolicy, type StoredMsg } from "@nats-io/jetstream"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -115,6 +115,7 @@ export class EventLog extends Context.Service<
     EventLog,
     Effect.gen(function* () {
       const nats = yield* Nats
+      const { jsm } = nats
       const cached = new Map<number, Stored>()
       const readLast = (stream: StreamKey, subject: string) =>
         read(nats, stream, { last_by_subj: subject })
@@ -135,19 +136,13 @@ export class EventLog extends Context.Service<
         replay: replayWith(nats),
         scan: scanWith(nats),
         newest: (stream, filter, bounds) =>
-          attempt("read the newest", () =>
-            readNewest(nats.jsm, streams[stream].name, filter, bounds)
-          ).pipe(Effect.map((found) => found.map(storedOfRead))),
+          readMany("read the newest", () => readNewest(jsm, streams[stream].name, filter, bounds)),
         following: (stream, filter, bounds) =>
-          attempt("read on", () => readFrom(nats.jsm, streams[stream].name, filter, bounds)).pipe(
-            Effect.map((found) => found.map(storedOfRead))
-          ),
+          readMany("read on", () => readFrom(jsm, streams[stream].name, filter, bounds)),
         lastOf: (stream, subjects) =>
-          attempt("read the last", () => readLastOf(nats.jsm, streams[stream].name, subjects)).pipe(
-            Effect.map((found) => found.map(storedOfRead))
-          ),
+          readMany("read the last", () => readLastOf(jsm, streams[stream].name, subjects)),
         firstSince: (stream, millis) =>
-          attempt("read by time", () => firstSince(nats.jsm, streams[stream].name, millis))
+          attempt("read by time", () => firstSince(jsm, streams[stream].name, millis))
       })
     })
   )
@@ -158,6 +153,9 @@ const read = ({ message }: Nats["Service"], stream: StreamKey, query: Query) =>
     Effect.map((found) => (found === undefined ? undefined : storedOf(found))),
     Effect.mapError(unavailable("read"))
   )
+
+const readMany = (operation: string, ask: () => Promise<ReadonlyArray<StoredMsg>>) =>
+  Effect.map(attempt(operation, ask), (found) => found.map(storedOfRead))
 
 const addTo = (cached: Map<number, Stored>, stored: Stored): void => {
   if (!cached.has(stored.seq)) makeRoom(cached, cachedMax)
