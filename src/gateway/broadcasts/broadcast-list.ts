@@ -77,8 +77,8 @@ const page = Effect.fnUntraced(function* <E, R>(
   })
   const { next, rows } = yield* listsAtOnce.withPermit(list)
   const data = yield* Effect.forEach(rows, (row) => viewOf(row.origin, row.standing))
-  const place = { id: next ?? 0 }
-  const shown = { path, place, count: rows.length, limit, more: next !== undefined }
+  const place = next === undefined ? undefined : { id: next }
+  const shown = { path, place, count: rows.length, limit }
   return ok({ data }, { ...noStore, ...(yield* nextPage(call, listing, shown)) })
 })
 

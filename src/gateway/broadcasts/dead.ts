@@ -90,10 +90,9 @@ export const deadGet: Operation<Input> = {
         : yield* listDeadLetters(broadcast, from)
     const pages = yield* nextPage(call, listing, {
       path: "/dead",
-      place: { seq: next ?? 0 },
+      place: next === undefined ? undefined : { seq: next },
       count: letters.length,
-      limit: 0,
-      more: next !== undefined
+      limit: 0
     })
     return ok({ data: causesOf(letters) }, { ...noStore, ...pages })
   }),

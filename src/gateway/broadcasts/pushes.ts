@@ -90,10 +90,9 @@ export const pushesGet: Operation<Input> = {
     })
     const pages = yield* nextPage(call, listing, {
       path: `/broadcasts/${origin.stored.seq}/pushes`,
-      place: { ...next },
+      place: next && { ...next },
       count: results.length,
-      limit,
-      more: next !== undefined
+      limit
     })
     const response = ok({ data: results.map(viewOf) }, { ...noStore, ...pages })
     return user === undefined ? response : { ...response, person: user.user }

@@ -83,12 +83,12 @@ export const membersGet: Operation<ListInput> = {
     const found = yield* membersBehind(shardsOf(channel, registrations), behind, limit)
     const shown = found.slice(0, limit)
     const data = yield* Effect.forEach(shown, idOf, { concurrency: readsAtOnce })
+    const last = found.length > limit ? shown.at(-1) : undefined
     const next = yield* nextPage(call, listing, {
       path: `/channels/${encodeURIComponent(id)}/members`,
-      place: { key: shown.at(-1)?.key.slice(channel.length + 1) ?? "" },
+      place: last && { key: last.key.slice(channel.length + 1) },
       count: shown.length,
-      limit,
-      more: found.length > limit
+      limit
     })
     const headers = { "Total-Records": String(registrations), ...noStore, ...next }
     return ok({ data: data.flat() }, headers)

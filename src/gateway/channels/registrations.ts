@@ -33,10 +33,9 @@ export const registrationsGet: Operation<ListInput> = {
     const data = yield* Effect.forEach(shown, shownAt, { concurrency: registrationsAtOnce })
     const next = yield* nextPage(call, listing, {
       path: "/registrations",
-      place: { since: shown.at(-1) ?? 0 },
+      place: rest.length > limit ? { since: shown.at(-1)! } : undefined,
       count: shown.length,
-      limit,
-      more: rest.length > limit
+      limit
     })
     return ok({ data: data.flat() }, { "Total-Records": String(began.length), ...noStore, ...next })
   }),

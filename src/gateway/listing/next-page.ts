@@ -25,12 +25,11 @@ export const limitOf = ({ limit }: Listing, max: number) =>
 interface Shown {
   /** The path of the list. */
   readonly path: string
-  /** The place of the last object on the page. */
-  readonly place: JsonObject
+  /** The place behind which the list goes on, for the token; undefined: this is the last page. */
+  readonly place: JsonObject | undefined
   /** The number of objects on the page. */
   readonly count: number
   readonly limit: number
-  readonly more: boolean
 }
 
 /**
@@ -40,9 +39,9 @@ interface Shown {
 export const nextPage = Effect.fnUntraced(function* (
   call: Call,
   { token: former }: Listing,
-  { count, limit, more, path, place }: Shown
+  { count, limit, path, place }: Shown
 ): Effect.fn.Return<Record<string, string>, Refused, GatewaySettings | Settings> {
-  if (!more) return {}
+  if (place === undefined) return {}
   // Check before signing: a field may have 16 KiB, and the token is the longest part of the URL.
   if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
   const token = yield* issueToken(call.caller!.user, place, (former?.offset ?? 0) + count)

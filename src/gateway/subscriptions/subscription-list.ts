@@ -21,14 +21,15 @@ import type { Operation } from "../operation.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
 
 /** The header that leads to the next page. */
-const nextHeader = (call: Call, listing: Listing, { more, shown }: Page, limit: number) =>
-  nextPage(call, listing, {
+const nextHeader = (call: Call, listing: Listing, { more, shown }: Page, limit: number) => {
+  const last = more ? shown.at(-1) : undefined
+  return nextPage(call, listing, {
     path: `${ownerPath(call)}/subscriptions`,
-    place: placeOf(shown.at(-1) ?? { own: {}, data: {} }, listing.sort),
+    place: last && placeOf(last, listing.sort),
     count: shown.length,
-    limit,
-    more
+    limit
   })
+}
 
 /** The largest PAGINATE_BY. A list with its tombstones is one bucket value (1 MiB). */
 const limitMax = 10_000
