@@ -33,17 +33,17 @@ export class States extends Context.Service<
   static readonly layer = Layer.effect(
     States,
     Effect.gen(function* () {
-      const known: Known = new Map()
+      const changes: Changes = new Map()
       const latch = Latch.makeUnsafe()
       const warn = makeRateLimitedLog("states of broadcasts cannot be followed", Effect.logError)
-      yield* follow(known, latch).pipe(
+      yield* follow(changes, latch).pipe(
         Effect.tapError(({ cause }) => warn({ reason: String(cause) })),
         Effect.retry(again),
         Effect.forkScoped
       )
       return States.of({
-        orderOf: ({ broadcast, run }) => orderOf(known.get(broadcast)?.change, run),
-        runOf: (broadcast) => known.get(broadcast)?.change.run ?? 0,
+        orderOf: ({ broadcast, run }) => orderOf(changes.get(broadcast)?.change, run),
+        runOf: (broadcast) => changes.get(broadcast)?.change.run ?? 0,
         known: latch.await
       })
     })
@@ -57,28 +57,28 @@ interface Stamped {
 }
 
 /** The last change of each broadcast, as long as WORK has jobs of it. The oldest are first. */
-type Known = Map<number, Stamped>
+type Changes = Map<number, Stamped>
 
-const add = (known: Known, { at, message, seq }: Stored, now: number): void => {
+const add = (changes: Changes, { at, message, seq }: Stored, now: number): void => {
   const change = message.type === "malformed" ? undefined : changeIn(message)
   // A second reading begins with changes that later ones have overtaken.
-  if (change === undefined || seq <= (known.get(change.broadcast)?.seq ?? 0)) return
-  known.delete(change.broadcast)
-  known.set(change.broadcast, { change, seq, at })
-  for (const [broadcast, then] of known) {
+  if (change === undefined || seq <= (changes.get(change.broadcast)?.seq ?? 0)) return
+  changes.delete(change.broadcast)
+  changes.set(change.broadcast, { change, seq, at })
+  for (const [broadcast, then] of changes) {
     if (then.at >= now - streams.work.maxAgeMillis) break
-    known.delete(broadcast)
+    changes.delete(broadcast)
   }
 }
 
 /** Reads all changes, then each that comes. Fails when some may be missing. */
-const follow = Effect.fnUntraced(function* (known: Known, latch: Latch.Latch) {
+const follow = Effect.fnUntraced(function* (changes: Changes, latch: Latch.Latch) {
   const { js } = yield* Nats
   let from = 0
   const began = yield* Clock.currentTimeMillis
   yield* (yield* EventLog).replay("log", [filters.states], (stored) => {
     from = stored.seq
-    add(known, stored, began)
+    add(changes, stored, began)
   })
   yield* latch.open
   const followed = { stream: "log", filters: [filters.states] } as const
@@ -86,7 +86,7 @@ const follow = Effect.fnUntraced(function* (known: Known, latch: Latch.Latch) {
   while (!inbox.ended) {
     yield* arrival(inbox)
     const now = yield* Clock.currentTimeMillis
-    while (inbox.waiting.length > 0) for (const stored of takeBatch(inbox)) add(known, stored, now)
+    while (inbox.waiting.length > 0) for (const stored of takeBatch(inbox)) add(changes, stored, now)
   }
   return yield* unavailable("follow states")(new Error("the stream ended"))
 }, Effect.scoped)
