@@ -2,10 +2,10 @@
 // accepted = delivered + waiting + retrying + expired + dead + gone + cancelled.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { expiresAtOf, publisherOf, readHeaders } from "#domain/broadcast.ts"
+import { publisherOf } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
-import type { Origin, Standing } from "#nats/broadcasts/state.ts"
+import { expiresAtIn, type Origin, type Standing } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { decodeToken } from "#streams/tokens.ts"
@@ -73,15 +73,15 @@ const countsOf = (progress: Progress, state: BroadcastState): Counts => ({
 })
 
 /** The counts of a broadcast that is not planned yet, or rejected. */
-const unplanned = ({ stored }: Origin): Progress => {
-  const { headers } = readHeaders((name) => stored.header(name))
+const unplanned = (origin: Origin): Progress => {
+  const { stored } = origin
   const plan = {
     broadcast: stored.seq,
     depth: 0,
     shards: 0,
     floor: { subscriptions: 0, registrations: 0 },
     acceptedAt: stored.at,
-    expiresAt: expiresAtOf(stored.at, headers.ttlSeconds),
+    expiresAt: expiresAtIn(origin),
     at: stored.at
   }
   return { ...startProgress(plan, 0), finished: false }

@@ -40,6 +40,10 @@ export const originOf = Effect.fnUntraced(function* (broadcast: number) {
   return stored && originIn(stored)
 })
 
+/** When the life of a broadcast is over, by its TTL. */
+export const expiresAtIn = ({ stored: { at, header } }: Origin): number =>
+  expiresAtOf(at, readHeaders(header).headers.ttlSeconds)
+
 const changeOf = (stored: Stored | undefined): StateChange | undefined =>
   stored === undefined || stored.message.type === "malformed" ? undefined : changeIn(stored.message)
 
@@ -119,9 +123,7 @@ const decide = Effect.fnUntraced(function* (
   if (!mayBecome(standing.state, wanted)) return standing
   const { channel, stored } = origin
   const broadcast = stored.seq
-  const { headers } = readHeaders((name) => stored.header(name))
-  const expiresAt = expiresAtOf(stored.at, headers.ttlSeconds)
-  const about = { broadcast, channel, by, at, expiresAt }
+  const about = { broadcast, channel, by, at, expiresAt: expiresAtIn(origin) }
   const { change } = standing
   const { type, ...body } = changeTo(wanted, changeOf(change), change?.at ?? 0, about)
   const subject = subjects.state(broadcast)
