@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { settings } from "#config"
+import { byHeaders } from "#domain/broadcast.ts"
 import { goneReasons } from "#domain/reason.ts"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
 import type { SubscriptionQuota } from "#domain/subscription/quota.ts"
@@ -107,7 +108,7 @@ const restoreUser = Effect.fnUntraced(function* (
       counts.full += 1
       continue
     }
-    const headers = { "Bellcast-By": "restore" }
+    const headers = byHeaders("restore")
     const appended = yield* log
       .append("log", { subject: subjects.subscription(user), ...message, expect, headers })
       .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
