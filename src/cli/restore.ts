@@ -23,7 +23,7 @@ import {
   suspended,
   type UserRemovals
 } from "#nats/subscriptions/removals.ts"
-import { isMoved, undoing } from "#nats/subscriptions/undo.ts"
+import { belongsToAnother, undoing } from "#nats/subscriptions/undo.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -96,7 +96,7 @@ const restoreUser = Effect.fnUntraced(function* (
   for (const [i, found] of all.entries()) {
     if (found.cause !== suspended) {
       yield* demandRoom("subscriptions")
-      if (yield* isMoved(user, found.put)) {
+      if (yield* belongsToAnother(user, found.put)) {
         counts.moved += 1
         continue
       }

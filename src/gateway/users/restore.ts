@@ -7,7 +7,7 @@ import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import { type SubscriptionList, storedIn } from "#domain/subscription/subscription.ts"
 import type { User } from "#identity/identity.ts"
 import { findRemoval } from "#nats/subscriptions/removals.ts"
-import { isMoved, undoing } from "#nats/subscriptions/undo.ts"
+import { belongsToAnother, undoing } from "#nats/subscriptions/undo.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { changeList, listOf } from "../changes.ts"
 import { refuse } from "../http/errors.ts"
@@ -41,7 +41,7 @@ const decide = Effect.fnUntraced(function* (
     orElse: () => refuse("unavailable")
   })
   if (removal === undefined) return yield* unknownSubscription(id)
-  if (stored === undefined && (yield* isMoved(user, removal.put)))
+  if (stored === undefined && (yield* belongsToAnother(user, removal.put)))
     return yield* unknownSubscription(id)
   const message = undoing(removal, list, now, yield* Settings)
   if (message === undefined) return yield* refuse("tooManySubscriptions")

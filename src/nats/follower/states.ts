@@ -86,7 +86,8 @@ const follow = Effect.fnUntraced(function* (changes: Changes, latch: Latch.Latch
   while (!inbox.ended) {
     yield* arrival(inbox)
     const now = yield* Clock.currentTimeMillis
-    while (inbox.waiting.length > 0) for (const stored of takeBatch(inbox)) add(changes, stored, now)
+    while (inbox.waiting.length > 0)
+      for (const stored of takeBatch(inbox)) add(changes, stored, now)
   }
   return yield* unavailable("follow states")(new Error("the stream ended"))
 }, Effect.scoped)

@@ -10,7 +10,10 @@ import { Buckets } from "../kv/bucket.ts"
 import { type Removal, suspended } from "./removals.ts"
 
 /** Whether an endpoint belongs to another user now. */
-export const isMoved = Effect.fnUntraced(function* (user: UserToken, { data }: SubscriptionPut) {
+export const belongsToAnother = Effect.fnUntraced(function* (
+  user: UserToken,
+  { data }: SubscriptionPut
+) {
   const hash = endpointHash(data.endpoint)
   const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(hash))
   return (ownerOf(page?.value ?? noOwners, hash) ?? user) !== user
