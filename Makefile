@@ -56,8 +56,8 @@ TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
 .PHONY: help install run dev check fmt test test-identity test-compose e2e torture bench streams \
-  client listen audit broadcast dead redrive restore rebuild permissions token sign-user keys \
-  import export
+  client listen audit broadcast channel user dead redrive restore rebuild permissions token \
+  sign-user keys import export
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -225,6 +225,12 @@ audit: install ## Show what became of every push: make audit BROADCAST=5.
 
 broadcast: install ## List, show, pause, resume or stop broadcasts: make broadcast ARGS="cancel 5".
 	@$(BELLCAST) broadcast $(ARGS)
+
+channel: install ## List or show channels: make channel ARGS="show news".
+	@$(BELLCAST) channel $(or $(ARGS),list)
+
+user: install ## Show devices, channels, last pushes: make user ARGS="show openid:anna".
+	@$(BELLCAST) user $(ARGS)
 
 dead: install ## List the dead letters: make dead, or make dead BROADCAST=5.
 	@$(BELLCAST) dead $(BROADCAST) $(ARGS)

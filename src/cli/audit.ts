@@ -1,10 +1,12 @@
 // `bellcast audit BROADCAST`: shows what became of every push of a broadcast, from the messages in
-// WORK. Never shows an endpoint or a key.
+// WORK; with `--user`, of the pushes to a user. Never shows an endpoint or a key.
 
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { publisherOf, redrivenBy } from "#domain/broadcast.ts"
 import { evolveProgress, type Progress, pushKey, startProgress, waiting } from "#domain/outcome.ts"
 import { type Push, pushOf } from "#nats/broadcasts/pushes.ts"
@@ -16,8 +18,11 @@ import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
-import { onOff } from "./terminal/flags.ts"
+import { failed } from "./terminal/failed.ts"
+import { limitFlag, onOff, timeFlag } from "./terminal/flags.ts"
 import { table } from "./terminal/table.ts"
+import { userGivenHelp } from "./users/given.ts"
+import { auditUser } from "./users/pushes.ts"
 
 /** The last outcome of one push. `millis` is absent where only its dead letter is stored. */
 type Shown = Omit<Push, "millis"> & Partial<Push>
@@ -178,18 +183,47 @@ const text = (result: Audit): string => {
   ].join("\n")
 }
 
+const optional = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
 const flags = {
   broadcast: broadcastArgument.pipe(
-    Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck")
+    Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck"),
+    Argument.optional
   ),
-  json: onOff("json", "Print one JSON object"),
+  user: optional("user", `Only the pushes to this user: ${userGivenHelp}`),
+  channel: optional("channel", "With --user: only broadcasts to this channel alone"),
+  since: timeFlag("since", "With --user: only broadcasts accepted at this time or later"),
+  before: timeFlag("before", "With --user: only broadcasts accepted before this time"),
+  limit: limitFlag,
+  json: onOff("json", "Print one JSON object; with --user, JSON lines"),
   ...natsFlags
 }
 
+const unnamed =
+  "name a broadcast, or a user with --user; " +
+  "`bellcast broadcast list --channel news --since 14:00` finds a broadcast"
+
 /** The verb. */
-export const auditCommand = Command.make("audit", flags, ({ broadcast, json, ...nats }) =>
-  audit(broadcast).pipe(
-    Effect.flatMap((result) => Console.log(json ? printableJson(jsonOf(result)) : text(result))),
-    onNats(nats)
-  )
-).pipe(Command.withDescription("Show what became of every push of a broadcast"))
+export const auditCommand = Command.make(
+  "audit",
+  flags,
+  ({ before, broadcast: named, channel, json, limit, since, user, ...nats }) =>
+    Effect.gen(function* () {
+      const broadcast = Option.getOrUndefined(named)
+      if (Option.isSome(user))
+        return yield* auditUser(user.value, broadcast, { channel, since, before, limit }, json)
+      if (broadcast === undefined) return yield* failed(unnamed)
+      const result = yield* audit(broadcast)
+      yield* Console.log(json ? printableJson(jsonOf(result)) : text(result))
+    }).pipe(onNats(nats))
+).pipe(
+  Command.withDescription("Show what became of every push of a broadcast, or of those to a user"),
+  Command.withExamples([
+    { command: "bellcast audit 5", description: "Every push of the broadcast 5" },
+    {
+      command: "bellcast audit --user openid:anna --channel news --since 14:00 --before 14:10",
+      description: "Whether the broadcast of 14:05 reached Anna"
+    }
+  ])
+)

@@ -15,6 +15,7 @@ import { Source } from "#settings/source.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
 import { broadcastCommand } from "./broadcasts/command.ts"
+import { channelCommand } from "./channels/command.ts"
 import { clientCommand } from "./client.ts"
 import { deadCommand } from "./dead.ts"
 import { keysCommand } from "./keys/keys.ts"
@@ -29,6 +30,7 @@ import { streamsCommand } from "./streams.ts"
 import { noted } from "./terminal/failed.ts"
 import { usageLayer } from "./terminal/usage.ts"
 import { tokenCommand } from "./tokens/command.ts"
+import { userCommand } from "./users/show.ts"
 import { signUserCommand } from "./users/sign-user.ts"
 
 const bellcast = Command.make("bellcast").pipe(
@@ -38,6 +40,8 @@ const bellcast = Command.make("bellcast").pipe(
     clientCommand,
     auditCommand,
     broadcastCommand,
+    channelCommand,
+    userCommand,
     deadCommand,
     redriveCommand,
     streamsCommand,

@@ -179,7 +179,7 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
       stderr,
       new RegExp(
         "^bellcast: Unrecognized flag: --nope .*\n" +
-          "usage: bellcast audit \\[flags\\] <broadcast> \\(--help tells more\\)\n$"
+          "usage: bellcast audit \\[flags\\] \\[<broadcast>\\] \\(--help tells more\\)\n$"
       )
     )
   })

@@ -14,7 +14,7 @@ import { channelToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, demandBroadcast } from "../broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { jsonFlag, onOff } from "../terminal/flags.ts"
+import { jsonFlag, limitFlag, onOff, timeFlag } from "../terminal/flags.ts"
 import { printRows } from "../terminal/table.ts"
 
 type View = typeof BroadcastObject.Type
@@ -25,7 +25,7 @@ const recipientsOf = ({ to: { channels, users } }: View): string =>
   [...channels, ...(users === 0 ? [] : [`${users} users`])].join(", ")
 
 /** The publisher is last: an id has up to 80 characters. */
-const shown = {
+export const shownBroadcasts = {
   heading: ["BROADCAST", "STATE", "AT", "ACCEPTED", "DELIVERED", "WAITING", "TO", "PUBLISHER"],
   cellsOf: (view: View) => [
     ...[Number(view.id), view.state, iso(view.accepted_at), view.accepted, view.delivered],
@@ -41,16 +41,9 @@ const filterFlags = {
   channel: optional(Flag.String("channel"), "Only those to this channel alone"),
   publisher: optional(Flag.String("publisher"), "Only those of this publisher"),
   state: optional(Flag.Literals("state", BroadcastState.literals), "Only those in this state"),
-  since: optional(Flag.Date("since"), "Only those accepted at this time or later"),
-  before: optional(Flag.Date("before"), "Only those accepted before this time"),
-  limit: Flag.Int("limit").pipe(
-    Flag.withDescription("At most so many"),
-    Flag.withDefault(20),
-    Flag.filter(
-      (limit) => limit >= 1,
-      (limit) => `Expected a whole number from 1 on, got ${limit}`
-    )
-  )
+  since: timeFlag("since", "Only those accepted at this time or later"),
+  before: timeFlag("before", "Only those accepted before this time"),
+  limit: limitFlag
 }
 
 interface Filters {
@@ -89,7 +82,7 @@ export const listCommand = Command.make(
   { ...filterFlags, json: jsonFlag, ...natsFlags },
   ({ before, channel, json, limit, publisher, since, state, ...nats }) =>
     list({ before, channel, limit, publisher, since, state }).pipe(
-      Effect.flatMap((views) => printRows(json, views, shown)),
+      Effect.flatMap((views) => printRows(json, views, shownBroadcasts)),
       onNats(nats)
     )
 ).pipe(

@@ -29,12 +29,12 @@ interface Shown<R> {
   readonly none: string
 }
 
+/** A table of rows, or the line in its place. */
+export const tableOr = <R>(rows: ReadonlyArray<R>, { cellsOf, heading, none }: Shown<R>): string =>
+  rows.length === 0 ? none : table(heading, rows.map(cellsOf))
+
 /** Prints rows: a line of JSON for each, or a table. */
-export const printRows = <R>(
-  json: boolean,
-  rows: ReadonlyArray<R>,
-  { cellsOf, heading, none }: Shown<R>
-) =>
+export const printRows = <R>(json: boolean, rows: ReadonlyArray<R>, shown: Shown<R>) =>
   json
     ? Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
-    : Console.log(rows.length === 0 ? none : table(heading, rows.map(cellsOf)))
+    : Console.log(tableOr(rows, shown))

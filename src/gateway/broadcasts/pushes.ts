@@ -20,7 +20,8 @@ import { findOwn } from "./broadcast.ts"
 /** Most pushes of a page: 100 KB. */
 const pushesMax = 500
 
-const PushObject = Schema.Struct({
+/** A push in a response. */
+export const PushObject = Schema.Struct({
   subscription: Schema.String,
   push_service: Schema.Literals(pushServiceNames),
   outcome: Fate,
@@ -37,7 +38,7 @@ const PushObject = Schema.Struct({
   locale: Schema.optionalKey(Schema.String)
 })
 
-const viewOf = (result: PushResult): typeof PushObject.Type => {
+export const pushView = (result: PushResult): typeof PushObject.Type => {
   const { at, attempt: attempts, fate: outcome, locale, millis, nextAt, status } = result
   return {
     subscription: result.subscription,
@@ -94,7 +95,7 @@ export const pushesGet: Operation<Input> = {
       count: results.length,
       limit
     })
-    const response = ok({ data: results.map(viewOf) }, { ...noStore, ...pages })
+    const response = ok({ data: results.map(pushView) }, { ...noStore, ...pages })
     return user === undefined ? response : { ...response, person: user.user }
   }),
   doc: {

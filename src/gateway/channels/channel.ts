@@ -6,7 +6,7 @@ import { pushesSince } from "#domain/outcome.ts"
 import { emptyChannel } from "#domain/registration.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { channelToken } from "#streams/tokens.ts"
+import { type ChannelToken, channelToken } from "#streams/tokens.ts"
 import { refuse } from "../http/errors.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
@@ -14,6 +14,24 @@ import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { channelIdOf } from "./id.ts"
 import { mayPublish } from "./publishers.ts"
+
+/** The counts of a channel, none of one that nobody is registered to. */
+export const channelCounts = Effect.fnUntraced(function* (channel: ChannelToken) {
+  const buckets = yield* Buckets
+  const [registrations, pushes] = yield* Effect.all(
+    [
+      buckets.get("channels", keys.channelRegistrations(channel)),
+      buckets.get("channels", keys.channelPushes(channel))
+    ],
+    { concurrency: 2 }
+  )
+  const counted = registrations?.value ?? emptyChannel
+  const sent = pushesSince(pushes?.value, counted.since)
+  // A channel is forgotten when its last user leaves, its pushes a moment after its count.
+  const push = counted.registrations === 0 ? 0 : sent.pushes
+  const lastModified = Math.max(counted.lastModified, sent.lastModified)
+  return { registrations: counted.registrations, push, lastModified }
+})
 
 const Channel = Schema.Struct({ id: Schema.String, registrations: Schema.Int, push: Schema.Int })
 
@@ -23,22 +41,12 @@ export const channelGet: Operation<void> = {
   run: Effect.fnUntraced(function* (_, { caller, params }) {
     const id = yield* channelIdOf(params)
     const channel = channelToken(id)
-    const buckets = yield* Buckets
-    const [own, registrations, pushes] = yield* Effect.all(
-      [
-        buckets.get("registrations", keys.registration(channel, caller!.user)),
-        buckets.get("channels", keys.channelRegistrations(channel)),
-        buckets.get("channels", keys.channelPushes(channel))
-      ],
-      { concurrency: 3 }
-    )
+    const entry = (yield* Buckets).get("registrations", keys.registration(channel, caller!.user))
+    const [own, counts] = yield* Effect.all([entry, channelCounts(channel)], { concurrency: 2 })
     if (!own?.value.on && !(yield* mayPublish(caller!, id))) return yield* refuse("forbidden")
-    const counted = registrations?.value ?? emptyChannel
-    const sent = pushesSince(pushes?.value, counted.since)
-    // A channel is forgotten when its last user leaves, its pushes a moment after its count.
-    const push = counted.registrations === 0 ? 0 : sent.pushes
-    const data = { id, registrations: counted.registrations, push }
-    return ok({ data }, { ...stamp(Math.max(counted.lastModified, sent.lastModified)), ...noStore })
+    const { lastModified, push, registrations } = counts
+    const data = { id, registrations, push }
+    return ok({ data }, { ...stamp(lastModified), ...noStore })
   }),
   doc: {
     summary: "Counts of a channel that the caller is registered to, or may publish on",

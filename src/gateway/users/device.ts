@@ -16,6 +16,8 @@ export const Device = Schema.Struct({
   /** When its user stored it with these keys first; absent: LOG does not have that. */
   created: Schema.optionalKey(Schema.Int),
   last_modified: Schema.Int,
+  /** When a push service took the last of the pushes that are shown beside it. */
+  last_delivered: Schema.optionalKey(Schema.Int),
   /** Nothing is sent to it, since when and why. */
   suspended: Schema.optionalKey(Schema.Struct({ reason: Schema.String, at: Schema.Int }))
 })

@@ -1,10 +1,12 @@
-// GET /users/{user}: the devices and the channels of a user, for operators. The log says who
-// looked.
+// GET /users/{user}: the devices, the channels and the last pushes of a user, for operators. The
+// log says who looked.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { User } from "#identity/identity.ts"
+import { type ForUser, listForUser } from "#nats/broadcasts/for-user.ts"
 import { channelAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
-import { decodeToken } from "#streams/tokens.ts"
+import { decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
+import { PushObject, pushView } from "../broadcasts/pushes.ts"
 import { listOf } from "../changes.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -16,37 +18,102 @@ import { Device, deviceOf } from "./device.ts"
 /** Most channels that are named, each of which is read from LOG: a user may have 10,000. */
 const channelsMax = 500
 
+/** Broadcasts with a push to the user that are shown, and such that could have one of a look. */
+const broadcastsMax = 20
+/** Looks at the newest broadcasts: each reads 200 of all, or finds 20 that could have a push. */
+const looksMax = 5
+
 const Person = Schema.Struct({
   id: Schema.String,
   /** The newest first. */
   devices: Schema.Array(Device),
   /** The number of all channels, and the first of them. */
   registrations: Schema.Int,
-  channels: Schema.Array(Schema.Struct({ id: Schema.String }))
+  channels: Schema.Array(Schema.Struct({ id: Schema.String })),
+  /** Those of the last broadcasts, the newest first. */
+  pushes: Schema.Array(
+    Schema.Struct({
+      broadcast: Schema.String,
+      /** Absent: it went to several, or to users. */
+      channel: Schema.optionalKey(Schema.String),
+      ...PushObject.fields
+    })
+  )
 })
 
-const shown = Effect.fnUntraced(function* ({ id, user }: User) {
+/** The last broadcasts with a push to a user. */
+const lastOf = Effect.fnUntraced(function* (user: UserToken) {
+  const reached: Array<ForUser> = []
+  let behind: number | undefined
+  for (let looks = 0; looks < looksMax; looks++) {
+    const bounds = { limit: broadcastsMax, behind, since: undefined, before: undefined }
+    const { found, next } = yield* listForUser(user, { ...bounds, channel: undefined })
+    reached.push(...found.filter(({ pushes }) => pushes.length > 0))
+    behind = next
+    if (behind === undefined || reached.length >= broadcastsMax) break
+  }
+  return reached.slice(0, broadcastsMax)
+})
+
+const pushesIn = ({ origin, pushes }: ForUser): typeof Person.Type.pushes => {
+  const channel = decodeToken(origin.channel)
+  const of = {
+    broadcast: String(origin.stored.seq),
+    ...(origin.channel !== directToken && channel !== undefined && { channel })
+  }
+  return pushes.map((push) => ({ ...of, ...pushView(push) }))
+}
+
+const deliveredTo = (id: string, reached: ReadonlyArray<ForUser>) => {
+  const times = reached.flatMap(({ pushes }) =>
+    pushes.flatMap(({ at, fate, subscription }) =>
+      subscription === id && fate === "delivered" ? [at] : []
+    )
+  )
+  return times.length === 0 ? {} : { last_delivered: Math.max(...times) }
+}
+
+/** All that is shown of a user. */
+export const personOf = Effect.fnUntraced(function* ({ id, user }: User) {
   const { subscriptions } = yield* listOf(user)
   const stored = Object.entries(subscriptions).sort(
     ([, a], [, b]) => b.lastModified - a.lastModified
   )
   const options = { concurrency: registrationsAtOnce }
-  const devices = yield* Effect.forEach(stored, (each) => deviceOf(...each), options)
+  const reached = yield* lastOf(user)
+  const devices = yield* Effect.forEach(
+    stored,
+    ([subscription, each]) =>
+      Effect.map(deviceOf(subscription, each), (device) => ({
+        ...device,
+        ...deliveredTo(subscription, reached)
+      })),
+    options
+  )
   const began = yield* registrationsSince(user)
   const tokens = yield* Effect.forEach(began.slice(0, channelsMax), channelAt, options)
   const channels = tokens.flatMap((token) => {
     const channel = token && decodeToken(token)
     return channel === undefined ? [] : [{ id: channel }]
   })
-  const data: typeof Person.Type = { id, devices, registrations: began.length, channels }
-  return ok({ data }, noStore)
+  const pushes = reached.flatMap(pushesIn)
+  const person: typeof Person.Type = {
+    id,
+    devices,
+    registrations: began.length,
+    channels,
+    pushes
+  }
+  return person
 })
+
+const shown = (user: User) => Effect.map(personOf(user), (data) => ok({ data }, noStore))
 
 export const userGet: Operation<void> = {
   access: "operator",
   run: (_, call) => Effect.flatMap(userInPath(call), (user) => about(user.user, shown(user))),
   doc: {
-    summary: "The devices and the channels of a user",
+    summary: "The devices, the channels and the last pushes of a user",
     responses: { 200: Schema.Struct({ data: Person }) }
   }
 }

@@ -65,7 +65,9 @@ export const persons: ReadonlyArray<Case> = [
     request: (api) => get(api),
     expected: (api) => ({
       status: 200,
-      exactly: { data: { id: api.userId(), devices: [], registrations: 0, channels: [] } }
+      exactly: {
+        data: { id: api.userId(), devices: [], registrations: 0, channels: [], pushes: [] }
+      }
     })
   }),
   define({

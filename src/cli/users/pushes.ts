@@ -1,0 +1,119 @@
+// `bellcast audit --user USER`: which broadcasts could go to a user, and what became of each push.
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { publisherOf } from "#domain/broadcast.ts"
+import { pushView } from "#gateway/broadcasts/pushes.ts"
+import { type ForUser, listForUser, pushesTo } from "#nats/broadcasts/for-user.ts"
+import { standingOf } from "#nats/broadcasts/state.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
+import { streams } from "#streams/index.ts"
+import { channelToken, decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
+import { demandBroadcast } from "../broadcast.ts"
+import { printRows } from "../terminal/table.ts"
+import { userGiven } from "./given.ts"
+
+/** Broadcasts with their pushes that are read at once. */
+const pageMax = 50
+
+export interface Filters {
+  readonly channel: Option.Option<string>
+  readonly since: Option.Option<Date>
+  readonly before: Option.Option<Date>
+  /** Most broadcasts. */
+  readonly limit: number
+}
+
+/** The words for a broadcast without a push to the user. */
+const reasonOf = ({ origin, standing }: ForUser, now: number): string => {
+  const { progress, rejected } = standing
+  if (rejected !== undefined) return "rejected"
+  if (now - origin.stored.at > streams.work.maxAgeMillis) return "no longer stored"
+  if (progress === undefined) return "not planned yet"
+  return progress.finished ? "not a recipient, or no browser" : "no result yet"
+}
+
+type View = ReturnType<typeof pushView>
+
+/** A push as it is shown, or a broadcast without one. */
+interface Row extends Omit<Partial<View>, "outcome"> {
+  readonly broadcast: number
+  readonly accepted_at: number
+  /** Absent: it went to several, or to users. */
+  readonly channel?: string
+  readonly publisher: string
+  readonly state: string
+  readonly outcome: View["outcome"] | "none"
+}
+
+const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
+  const { origin, pushes, standing } = found
+  const { header, seq } = origin.stored
+  const of = {
+    broadcast: seq,
+    accepted_at: origin.stored.at,
+    ...(origin.channel !== directToken && {
+      channel: decodeToken(origin.channel) ?? origin.channel
+    }),
+    publisher: publisherOf(origin.source, header) ?? "",
+    state: standing.state
+  }
+  const none = [{ ...of, outcome: "none" as const, reason: reasonOf(found, now) }]
+  return pushes.length === 0 ? none : pushes.map((push) => ({ ...of, ...pushView(push) }))
+}
+
+const shown = {
+  heading: [
+    ...["BROADCAST", "ACCEPTED", "CHANNEL", "STATE", "SUBSCRIPTION"],
+    ...["OUTCOME", "STATUS", "REASON", "ATTEMPTS", "LAST ATTEMPT"]
+  ],
+  cellsOf: (row: Row) => [
+    ...[row.broadcast, new Date(row.accepted_at).toISOString(), row.channel, row.state],
+    ...[row.subscription?.slice(0, 12), row.outcome, row.status, row.reason, row.attempts],
+    row.at === undefined ? undefined : new Date(row.at).toISOString()
+  ],
+  none: "no such broadcast could go to this user"
+}
+
+const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) {
+  const origin = yield* demandBroadcast(broadcast)
+  const standing = yield* standingOf(origin)
+  return [{ origin, standing, pushes: yield* pushesTo(origin, user) }]
+})
+
+/** Reads on where a look at many broadcasts found fewer than wanted. */
+const selected = Effect.fnUntraced(function* (
+  user: UserToken,
+  { before, channel, limit, since }: Filters
+) {
+  const all: Array<ForUser> = []
+  let behind: number | undefined
+  do {
+    const { found, next } = yield* listForUser(user, {
+      channel: Option.getOrUndefined(Option.map(channel, channelToken)),
+      limit: Math.min(limit - all.length, pageMax),
+      behind,
+      since: Option.getOrUndefined(since)?.getTime(),
+      before: Option.getOrUndefined(before)?.getTime()
+    })
+    all.push(...found)
+    behind = next
+  } while (behind !== undefined && all.length < limit)
+  return all
+})
+
+/** Prints the pushes to a user: of one broadcast, or of those that the filters select. */
+export const auditUser = Effect.fnUntraced(function* (
+  given: string,
+  broadcast: number | undefined,
+  filters: Filters,
+  json: boolean
+) {
+  const { user } = yield* userGiven(given)
+  const found = yield* broadcast === undefined ? selected(user, filters) : single(broadcast, user)
+  const now = (yield* readServerTime).serverMillis
+  yield* printRows(
+    json,
+    found.flatMap((each) => rowsOf(each, now)),
+    shown
+  )
+})

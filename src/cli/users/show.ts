@@ -1,0 +1,73 @@
+// `bellcast user show USER`: the devices, the channels and the last pushes of a user.
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import { personOf } from "#gateway/users/user-get.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { onOff } from "../terminal/flags.ts"
+import { tableOr } from "../terminal/table.ts"
+import { userGiven, userGivenHelp } from "./given.ts"
+
+type Person = Effect.Success<ReturnType<typeof personOf>>
+
+const iso = (millis: number | undefined) =>
+  millis === undefined ? undefined : new Date(millis).toISOString()
+
+const shownDevices = {
+  heading: ["DEVICE", "HOST", "LABEL", "CREATED", "LAST DELIVERED", "SUSPENDED"],
+  cellsOf: (device: Person["devices"][number]) => [
+    ...[device.id.slice(0, 12), device.host, device.label, iso(device.created)],
+    ...[iso(device.last_delivered), device.suspended?.reason]
+  ],
+  none: "no devices"
+}
+
+const shownPushes = {
+  heading: ["BROADCAST", "CHANNEL", "DEVICE", "OUTCOME", "STATUS", "REASON", "AT"],
+  cellsOf: (push: Person["pushes"][number]) => [
+    ...[Number(push.broadcast), push.channel, push.subscription.slice(0, 12), push.outcome],
+    ...[push.status, push.reason, iso(push.at)]
+  ],
+  none: "no pushes of late; bellcast audit --user looks further back"
+}
+
+const textOf = ({ channels, devices, id, pushes, registrations }: Person): string => {
+  const names = channels.map((channel) => printable(channel.id)).join(", ")
+  const more = registrations > channels.length ? ", ..." : ""
+  return [
+    `user      ${printable(id)}`,
+    `channels  ${registrations}${names === "" ? "" : `: ${names}${more}`}`,
+    "",
+    tableOr(devices, shownDevices),
+    "",
+    tableOr(pushes, shownPushes)
+  ].join("\n")
+}
+
+const showCommand = Command.make(
+  "show",
+  {
+    user: Argument.String("user").pipe(Argument.withDescription(userGivenHelp)),
+    json: onOff("json", "Print one JSON object"),
+    ...natsFlags
+  },
+  ({ json, user, ...nats }) =>
+    userGiven(user).pipe(
+      Effect.flatMap(personOf),
+      Effect.flatMap((person) => Console.log(json ? printableJson(person) : textOf(person))),
+      onNats(nats)
+    )
+).pipe(
+  Command.withDescription("Show a user: devices, channels and last pushes, never an endpoint"),
+  Command.withExamples([
+    { command: "bellcast user show openid:anna", description: "Show the user openid:anna" }
+  ])
+)
+
+/** The verb. */
+export const userCommand = Command.make("user").pipe(
+  Command.withDescription("Show users"),
+  Command.withSubcommands([showCommand])
+)

@@ -1,0 +1,156 @@
+// `bellcast user show`, `audit --user`, `channel list` and `channel show`: what they print is what
+// the service did, without the credentials of the user.
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { call, finished, finishedAt, join, publish, publishAt } from "../support/client.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { type Service, secretEnvironment, startService } from "../support/service.ts"
+import { idOf, tokenOf } from "../support/users.ts"
+
+const anna = idOf("user0")
+
+describe("verbs about people and channels", { timeout: 120_000 }, () => {
+  let nats: TestNats
+  let push: PushService
+  let service: Service
+  /** The broadcasts of the test, the oldest first. */
+  let ids: ReadonlyArray<number>
+  beforeAll(async () => {
+    nats = await startNats()
+    push = await startPushService()
+    const env = {
+      BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher"),
+      BELLCAST_OPERATOR_PRINCIPALS: idOf("operator"),
+      BELLCAST_LOG_REQUESTS: "false"
+    }
+    service = await startService({ natsUrl: nats.url, env })
+    const { url } = service
+    const early = await publish(url, "news", { n: 0 })
+    await finished(url, "news", early)
+    const scripts = [["201", "503", "400"], ["201"]]
+    const browsers = scripts.map((script) => push.subscribe({ script }).subscription)
+    await join([url], "news", browsers)
+    const found = [early]
+    for (const channel of ["news", "other"]) {
+      found.push(await publish(url, channel, { n: 1 }))
+      await finished(url, channel, found.at(-1)!)
+    }
+    const to = { users: [anna] }
+    found.push(await publishAt(url, "/broadcasts", { data: { n: 2 }, to }))
+    await finishedAt(url, `/broadcasts/${found.at(-1)}`)
+    ids = found.map(Number)
+  })
+  afterAll(async () => {
+    for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
+  })
+
+  const run = (...args: ReadonlyArray<string>) =>
+    runCli([...args, "--nats", nats.url], secretEnvironment)
+  const verb = async (...args: ReadonlyArray<string>) => {
+    const { code, stderr, stdout } = await run(...args)
+    assert.deepEqual([code, stderr], [0, ""])
+    return stdout
+  }
+  const lines = async (...args: ReadonlyArray<string>) =>
+    (await verb(...args, "--json"))
+      .trim()
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line))
+
+  it("audit --user says what became of each broadcast that could go to the user", async () => {
+    const all = await lines("audit", "--user", anna)
+    const [toUser, news, before] = all
+    const [first, second, , last] = ids
+    assert.lengthOf(all, 3)
+    assert.deepInclude(toUser, { broadcast: last, outcome: "dead", status: 400, attempts: 2 })
+    assert.notProperty(toUser, "channel")
+    const delivered = { broadcast: second, channel: "news", outcome: "delivered", status: 201 }
+    assert.deepInclude(news, { ...delivered, publisher: idOf("publisher"), state: "finished" })
+    const none = { broadcast: first, outcome: "none", reason: "not a recipient, or no browser" }
+    assert.deepInclude(before, none)
+    // The pseudonym is enough, where the secret is not at hand.
+    const { stdout } = await runCli(["audit", "--user", tokenOf("user0"), "--nats", nats.url])
+    assert.match(stdout, new RegExp(`^ *${second} .* news .* delivered +201 +accepted +1 `, "m"))
+    assert.notInclude(JSON.stringify(all), push.origin)
+  })
+
+  it("audit --user takes a broadcast, a channel and times", async () => {
+    const broadcasts = async (...args: ReadonlyArray<string>) =>
+      (await lines("audit", ...args, "--user", anna)).map(({ broadcast }) => broadcast)
+    const [first, second, other, last] = ids
+    assert.deepEqual(await broadcasts(String(second)), [second])
+    assert.deepEqual(await broadcasts(String(other)), [other])
+    assert.deepEqual(await broadcasts("--channel", "news"), [second, first])
+    assert.deepEqual(await broadcasts("--limit", "1"), [last])
+    const at = async (id: number) => {
+      const { body } = await call(service.url, "GET", `/broadcasts/${id}`, "operator")
+      return new Date(body.data.accepted_at).toISOString()
+    }
+    assert.deepEqual(await broadcasts("--since", await at(other!)), [last])
+    assert.deepEqual(await broadcasts("--before", await at(second!)), [first])
+    assert.deepEqual(await broadcasts("--since", "2100-01-01"), [])
+    assert.include(await verb("audit", "--user", idOf("nobody")), "no such broadcast")
+    const minutes = new Date(Date.now() - 300_000).toISOString().slice(11, 16)
+    if (minutes < "23:50") assert.lengthOf(await broadcasts("--since", minutes), 3)
+  })
+
+  it("audit names what is missing or wrong", async () => {
+    const refused = async (expected: RegExp, ...args: ReadonlyArray<string>) => {
+      const { code, stderr, stdout } = await run("audit", ...args)
+      assert.deepEqual([code, stdout], [1, ""])
+      assert.match(stderr, expected)
+    }
+    await refused(/name a broadcast, or a user with --user/)
+    await refused(/Expected a time, got soon/, "--user", anna, "--since", "soon")
+    await refused(/anna: Expected <policy>:<id>/, "--user", "anna")
+    await refused(/there is no broadcast 999999/, "999999", "--user", anna)
+    const { stderr } = await runCli(["audit", "--user", anna, "--nats", nats.url], {
+      BELLCAST_DATA_DIR: "/nowhere"
+    })
+    assert.match(stderr, /needs BELLCAST_USERID_HMAC_SECRET/)
+  })
+
+  it("user show prints what GET /users/{user} responds", async () => {
+    const path = `/users/${encodeURIComponent(anna)}`
+    const { data } = (await call(service.url, "GET", path, "operator")).body
+    assert.deepEqual(JSON.parse(await verb("user", "show", anna, "--json")), data)
+    const [device] = data.devices
+    const [dead, delivered, ...rest] = data.pushes
+    assert.deepEqual([dead.broadcast, delivered.broadcast, rest], [`${ids[3]}`, `${ids[1]}`, []])
+    assert.deepInclude(delivered, { channel: "news", outcome: "delivered", status: 201 })
+    assert.deepInclude(dead, { outcome: "dead", subscription: device.id, attempts: 2 })
+    assert.equal(device.last_delivered, delivered.at)
+    const text = await verb("user", "show", anna)
+    assert.match(text, /^channels +1: news$/m)
+    assert.include(text, new Date(delivered.at).toISOString())
+    assert.notInclude(text, push.origin)
+    const nobody = await verb("user", "show", idOf("nobody"))
+    assert.match(nobody, /channels +0\n\nno devices\n\nno pushes of late/)
+  })
+
+  it("channel list and show print the counts, the grants and the last broadcasts", async () => {
+    const listed = await lines("channel", "list")
+    assert.deepEqual(listed, [{ id: "news", registrations: 2, push: 2 }])
+    assert.deepEqual(await lines("channel", "list", "--name", "x*"), [])
+    assert.match(await verb("channel", "list"), /^CHANNEL {2}REGISTRATIONS {2}PUSHES\nnews +2 +2$/m)
+    assert.equal((await run("permissions", "grant", "news", "nats:shop")).code, 0)
+    const shown = JSON.parse(await verb("channel", "show", "news", "--json"))
+    assert.deepInclude(shown, { ...listed[0], publishers: ["nats:shop"], registrars: [] })
+    const broadcasts = shown.broadcasts.map(({ id }: { readonly id: string }) => Number(id))
+    assert.deepEqual(broadcasts, [ids[1], ids[0]])
+    assert.match(await verb("channel", "show", "news"), /^may publish +nats:shop, beside/m)
+    assert.match(await verb("channel", "show", "empty"), /^registrations +0$/m)
+    const { code, stderr } = await run("channel", "show", "a/b")
+    assert.deepEqual([code, stderr], [1, "bellcast: a channel has 1 to 255 bytes and no slash\n"])
+  })
+
+  it("each help has examples", async () => {
+    for (const verb of [["audit"], ["user", "show"], ["channel", "list"], ["channel", "show"]]) {
+      const { code, stdout } = await runCli([...verb, "--help"])
+      assert.equal(code, 0)
+      assert.match(stdout, new RegExp(`EXAMPLES[^]*bellcast ${verb.join(" ")} `))
+    }
+  })
+})
