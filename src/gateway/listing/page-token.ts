@@ -32,7 +32,7 @@ export interface PageToken {
 export const invalidToken = errorIn("querystring", null, "_token has invalid content")
 
 /** The token of a text; undefined when malformed. Does not check the signature. */
-export const decodeToken = (text: string): PageToken | undefined => {
+export const pageTokenOf = (text: string): PageToken | undefined => {
   const [signed = "", signature = "", ...rest] = text.split(".")
   if (signature === "" || rest.length > 0) return undefined
   const parsed = parseJson(Buffer.from(signed, "base64url").toString("utf8"))

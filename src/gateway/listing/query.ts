@@ -3,7 +3,7 @@ import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import { decodePercent } from "../http/routing.ts"
 import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./bounds.ts"
 import { type Filter, jsonOrText, numberOf, readFilter, timestampOf } from "./filter.ts"
-import { decodeToken, invalidToken, type PageToken } from "./page-token.ts"
+import { invalidToken, type PageToken, pageTokenOf } from "./page-token.ts"
 import { newestFirst, readSort, type SortKey } from "./sort.ts"
 
 const dayMillis = 24 * 60 * 60_000
@@ -125,7 +125,7 @@ const readOrder: Read = (reading, { text }) => {
 
 const readToken: Read = (reading, { text }) => {
   if (text === "") return undefined
-  reading.token = decodeToken(text)
+  reading.token = pageTokenOf(text)
   return reading.token === undefined ? invalidToken : undefined
 }
 
