@@ -40,6 +40,10 @@ export const decodeToken = (token: string): string | undefined => {
   return text !== "" && encode(text) === token ? text : undefined
 }
 
+/** The texts of those tokens that encode one. */
+export const decodeTokens = (tokens: ReadonlyArray<string>): ReadonlyArray<string> =>
+  tokens.flatMap((token) => decodeToken(token) ?? [])
+
 /**
  * Bytes of a channel id in UTF-8. Its token has up to three times as many, and nats-server takes
  * subjects and bucket keys of up to 4 KiB.

@@ -15,7 +15,7 @@ import { registeredChannels } from "#nats/kv/registered.ts"
 import type { Entry } from "#nats/kv/values.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
-import { decodeToken, isUserToken, type UserToken } from "#streams/tokens.ts"
+import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed, type VerbFailed } from "../terminal/failed.ts"
 import { onOff } from "../terminal/flags.ts"
@@ -42,8 +42,7 @@ const linesOf = Effect.fnUntraced(function* ({ key, value }: Entry<SubscriptionL
   if (live.length === 0) return []
   const id = yield* idOf(live[0]!)
   const user = id === undefined || isStandIn(id) ? {} : { user: id }
-  const tokens = yield* registeredChannels(key as string as UserToken)
-  const channels = tokens.flatMap((token) => decodeToken(token) ?? [])
+  const channels = decodeTokens(yield* registeredChannels(key as string as UserToken))
   return live.map(({ data: { channels: _, user: __, ...data }, vapidKey }) => {
     const made = vapidKey === undefined ? {} : { vapid_public_key: vapidKey }
     return JSON.stringify({ ...data, ...made, ...user, channels })

@@ -6,7 +6,7 @@ import type { Caller } from "#identity/identity.ts"
 import { type Origin, originOf, standingOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
-import { channelToken, decodeToken, directToken } from "#streams/tokens.ts"
+import { channelToken, decodeToken, decodeTokens, directToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
 import { maySend } from "../channels/publishers.ts"
 import { refuse } from "../http/errors.ts"
@@ -30,7 +30,7 @@ export const maySee = Effect.fnUntraced(function* (
   if (channel !== directToken) return yield* may(caller, [decodeToken(channel) ?? ""], false)
   const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
   if (to === undefined) return false
-  const channels = to.channels.flatMap((token) => decodeToken(token) ?? [])
+  const channels = decodeTokens(to.channels)
   // Without channels it named users, even if all of them were excepted.
   const namesUsers = channels.length === 0 || to.users.length + to.except.length > 0
   return yield* may(caller, channels, namesUsers)

@@ -8,7 +8,7 @@ import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
 import { expiresAtIn, type Origin, type Standing } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
-import { decodeToken } from "#streams/tokens.ts"
+import { decodeTokens } from "#streams/tokens.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -90,7 +90,7 @@ const unplanned = (origin: Origin): Progress => {
 const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
   const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
   return {
-    channels: (to?.channels ?? []).flatMap((token) => decodeToken(token) ?? []),
+    channels: decodeTokens(to?.channels ?? []),
     users: to?.users.length ?? 0,
     except_users: to?.except.length ?? 0
   }

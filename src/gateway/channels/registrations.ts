@@ -1,8 +1,8 @@
 // GET /registrations: the channels that the caller is registered to, in pages.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { channelAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
-import { decodeToken } from "#streams/tokens.ts"
+import { channelsAt, registrationsSince } from "#nats/kv/registered.ts"
+import { decodeTokens } from "#streams/tokens.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
@@ -11,12 +11,6 @@ import type { Operation } from "../operation.ts"
 
 /** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
 const channelsMax = 100
-
-const shownAt = Effect.fnUntraced(function* (since: number) {
-  const channel = yield* channelAt(since)
-  const id = channel && decodeToken(channel)
-  return id === undefined ? [] : [{ id }]
-})
 
 const Registrations = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
 
@@ -30,14 +24,14 @@ export const registrationsGet: Operation<ListInput> = {
     const behind = Number(listing.token?.last_object["since"] ?? 0)
     const rest = began.filter((since) => since > behind)
     const shown = rest.slice(0, limit)
-    const data = yield* Effect.forEach(shown, shownAt, { concurrency: registrationsAtOnce })
+    const data = decodeTokens(yield* channelsAt(shown)).map((id) => ({ id }))
     const next = yield* nextPage(call, listing, {
       path: "/registrations",
       place: rest.length > limit ? { since: shown.at(-1)! } : undefined,
       count: shown.length,
       limit
     })
-    return ok({ data: data.flat() }, { "Total-Records": String(began.length), ...noStore, ...next })
+    return ok({ data }, { "Total-Records": String(began.length), ...noStore, ...next })
   }),
   doc: {
     summary: "List the channels that the caller is registered to, the first one first",

@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { User } from "#identity/identity.ts"
 import { type ForUser, listForUser } from "#nats/broadcasts/for-user.ts"
-import { channelAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
-import { decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
+import { channelsAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
+import { decodeToken, decodeTokens, directToken, type UserToken } from "#streams/tokens.ts"
 import { PushObject, pushView } from "../broadcasts/pushes.ts"
 import { listOf } from "../changes.ts"
 import { ok } from "../http/request.ts"
@@ -79,7 +79,6 @@ export const personOf = Effect.fnUntraced(function* ({ id, user }: User) {
   const stored = Object.entries(subscriptions).sort(
     ([, a], [, b]) => b.lastModified - a.lastModified
   )
-  const options = { concurrency: registrationsAtOnce }
   const reached = yield* lastOf(user)
   const devices = yield* Effect.forEach(
     stored,
@@ -88,14 +87,11 @@ export const personOf = Effect.fnUntraced(function* ({ id, user }: User) {
         ...device,
         ...deliveredTo(subscription, reached)
       })),
-    options
+    { concurrency: registrationsAtOnce }
   )
   const began = yield* registrationsSince(user)
-  const tokens = yield* Effect.forEach(began.slice(0, channelsMax), channelAt, options)
-  const channels = tokens.flatMap((token) => {
-    const channel = token && decodeToken(token)
-    return channel === undefined ? [] : [{ id: channel }]
-  })
+  const tokens = yield* channelsAt(began.slice(0, channelsMax))
+  const channels = decodeTokens(tokens).map((channel) => ({ id: channel }))
   const pushes = reached.flatMap(pushesIn)
   const person: typeof Person.Type = {
     id,

@@ -17,14 +17,17 @@ export const registrationsSince = Effect.fnUntraced(function* (user: UserToken) 
 })
 
 /** The channel of the registration that a message of LOG began. */
-export const channelAt = Effect.fnUntraced(function* (since: number) {
+const channelAt = Effect.fnUntraced(function* (since: number) {
   const stored = yield* (yield* EventLog).at("log", since)
   return stored && parseRegistration(stored.subject)?.channel
 })
 
-/** The channels that a user is registered to. */
-export const registeredChannels = Effect.fnUntraced(function* (user: UserToken) {
-  const began = yield* registrationsSince(user)
+/** The channels of registrations that began with these sequences of LOG. */
+export const channelsAt = Effect.fnUntraced(function* (began: ReadonlyArray<number>) {
   const channels = yield* Effect.forEach(began, channelAt, { concurrency: registrationsAtOnce })
   return channels.flatMap((channel) => channel ?? [])
 })
+
+/** The channels that a user is registered to. */
+export const registeredChannels = (user: UserToken) =>
+  Effect.flatMap(registrationsSince(user), channelsAt)
