@@ -19,7 +19,7 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Move, Sets } from "./sets.ts"
-import { endRegistrations, isAppended } from "./stand-ins.ts"
+import { endRegistrations, tryAppend } from "./stand-ins.ts"
 import type { Step } from "./step.ts"
 
 /** Appends at once. */
@@ -145,7 +145,7 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
     const moved = marked.map(({ id }) => ({ id, generation: storedIn(list, id)!.seq }))
     const body = { moved, at: yield* Clock.currentTimeMillis }
     const message = { subject: subjects.subscription(user), type: "subscription.moved/1" } as const
-    const isStored = yield* isAppended(sets, { ...message, body, expect: list.seq })
+    const isStored = yield* tryAppend(sets, { ...message, body, expect: list.seq })
     // A rebuild must fold the message, too.
     if (!isStored || !sets.isLive) return
   }

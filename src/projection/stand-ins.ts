@@ -10,7 +10,7 @@ import type { UserToken } from "#streams/tokens.ts"
 import type { Sets } from "./sets.ts"
 
 /** Appends a message to LOG. False: another one came first, or LOG has no room. */
-export const isAppended = <T extends MessageType>({ log }: Sets, message: Append<T>) =>
+export const tryAppend = <T extends MessageType>({ log }: Sets, message: Append<T>) =>
   log.append("log", message).pipe(
     Effect.as(true),
     Effect.catchTag("AppendConflict", () => Effect.succeed(false)),
@@ -31,7 +31,7 @@ export const endRegistrations = Effect.fnUntraced(function* (sets: Sets, user: U
     if (began?.message.type !== "registration.put/1") continue
     const { message, subject } = began
     const body = { user: message.user, at }
-    if (!(yield* isAppended(sets, { subject, type: "registration.delete/1", body }))) return false
+    if (!(yield* tryAppend(sets, { subject, type: "registration.delete/1", body }))) return false
   }
   return true
 })
