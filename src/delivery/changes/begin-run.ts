@@ -26,9 +26,9 @@ const againOne = Effect.fnUntraced(function* (
 })
 
 /**
- * Appends the jobs of a run. Shards are appended all: of those that are done, too, something may be
- * missing that follows from their outcomes. `isSettled`: no attempt at a retry of an earlier run is
- * under way any more; until then only shards are appended, whose outcomes say who has them.
+ * Appends the jobs of a run: all shards, the finished ones, too, because removals and retries that
+ * follow from their outcomes may be missing. Retries only with `isSettled`: no attempt of an
+ * earlier run is under way. Shards need not wait: their outcomes say which worker has them.
  */
 export const beginRun = Effect.fnUntraced(function* (
   log: Log,

@@ -86,8 +86,8 @@ const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject:
   return past
 })
 
-/** After an outcome, its worker sends nothing on the strength of it any more after this time. */
-const settleMillisOf = (pushTimeoutMillis: number): number =>
+/** Age of an outcome from which on its worker sends nothing more because of it. */
+const claimMillisOf = (pushTimeoutMillis: number): number =>
   provenMillis + limitsOf(pushTimeoutMillis).totalMillis
 
 /** Returns functions that claim a shard, unless nothing of it is left to send. */
@@ -136,7 +136,7 @@ export const makeClaim = (log: EventLog["Service"], record: Record, pushTimeoutM
     // A job of a later run is not the one that a worker may still have in hand.
     if (job.run !== undefined && isTaken) {
       const age = (yield* Clock.currentTimeMillis) - past.at
-      if (age < settleMillisOf(pushTimeoutMillis)) return "taken" as const
+      if (age < claimMillisOf(pushTimeoutMillis)) return "taken" as const
     }
     return yield* claim(job, past, audience)
   })

@@ -22,7 +22,8 @@ export const handOn = (log: EventLog["Service"], subject: string, job: Job, run:
 }
 
 /**
- * Returns how a delivery ends whose pushes may not be sent now; undefined: they may, or they end.
+ * Returns the acknowledgement of a delivery whose pushes must not be sent now. Undefined: they are
+ * sent, or end as cancelled.
  * `isStored`: whether all that follows from stored outcomes is stored, too.
  */
 export type Hold = (

@@ -11,7 +11,7 @@ const respond = (status: number, headers: Readonly<Record<string, string>> = {})
   errno: 0
 })
 
-/** `410`, or until when (ms since the epoch) it answers 429; then 201. */
+/** The path says the response: `410`, or 429 until a time (ms since the epoch), then 201. */
 const pushPost: Operation<void> = {
   access: "anyone",
   run: Effect.fnUntraced(function* (_, { params }) {

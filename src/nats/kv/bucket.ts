@@ -130,8 +130,8 @@ const getWith = ({ message }: Door) => {
   return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
     const found = yield* read(bucket, key)
     if (found !== undefined || key === metaKey || bucket === "cache") return found
-    // A missing page proves nothing, and need not: its readers read a list of the bucket, too,
-    // which finds that the bucket is not built.
+    // Most endpoints have no page. Readers of pages read a list of the bucket, too, and that read
+    // finds out whether the bucket is built.
     if (isEndpointOwners(key)) return undefined
     // A bucket that was lost and is being rebuilt lacks entries that there are.
     const meta = yield* read(bucket, metaKey)
