@@ -61,7 +61,9 @@ export const RetryJob = Schema.Struct({
   /** Attempts made before this message was published. */
   attempts: Schema.Int,
   /** The reason of the shard's outcome. */
-  reason: StoredReason
+  reason: StoredReason,
+  /** The push service, as in outcomes. */
+  service: Schema.optionalKey(Schema.String)
 })
 export type RetryJob = typeof RetryJob.Type
 

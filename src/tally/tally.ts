@@ -6,12 +6,10 @@ import {
   type ChannelPushes,
   type Delivered,
   deliveredOf,
-  evolveProgress,
   evolvePushes,
-  type Progress,
-  pushesSince,
-  startProgress
+  pushesSince
 } from "#domain/outcome.ts"
+import { evolveProgress, type Progress, startProgress } from "#domain/progress/progress.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"

@@ -162,13 +162,12 @@ const append = (natsUrl: string, broadcast: number) =>
       stored,
       Effect.fnUntraced(function* (first) {
         if (first.fate !== "retrying") return first
-        const { service: _, ...rest } = first
-        const again: PushResult = { ...rest, fate: "expired", attempt: 2 }
+        const again: PushResult = { ...first, fate: "expired", attempt: 2 }
         const user = first.user as UserToken
         const subject = subjects.pushOutcome(channel, broadcast, user, first.subscription)
         const body = { broadcast, pushes: 0, results: [again], final: true, at: 1_011 }
         yield* log.append("work", { subject, type: "outcome/1", body })
-        return { ...first, ...again }
+        return again
       }),
       { concurrency: 64 }
     )

@@ -1,17 +1,8 @@
 // The counts of a broadcast add up in any order of the outcomes of shards and retries.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import {
-  deliveredOf,
-  emptyPushes,
-  evolveProgress,
-  evolvePushes,
-  type Fate,
-  type Outcome,
-  type Progress,
-  startProgress,
-  waiting
-} from "#domain/outcome.ts"
+import { deliveredOf, emptyPushes, evolvePushes, type Fate, type Outcome } from "#domain/outcome.ts"
+import { evolveProgress, type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
 import { plan, result } from "#test/outcome-messages.ts"
 
 /** A message of WORK about the broadcast, and the counts by outcome once it is counted. */

@@ -7,7 +7,12 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { BroadcastState } from "#domain/broadcast-state.ts"
-import { type BroadcastObject, viewOf } from "#gateway/broadcasts/view.ts"
+import {
+  type BroadcastObject,
+  detailedViewOf,
+  type Shown,
+  viewOf
+} from "#gateway/broadcasts/view.ts"
 import { listBroadcasts } from "#nats/broadcasts/list.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"
 import { channelToken } from "#streams/tokens.ts"
@@ -94,19 +99,18 @@ export const listCommand = Command.make(
 
 const show = Effect.fnUntraced(function* (broadcast: number) {
   const origin = yield* demandBroadcast(broadcast)
-  return yield* viewOf(origin, yield* standingOf(origin))
+  return yield* detailedViewOf(origin, yield* standingOf(origin))
 })
 
-const linesOf = (view: View): string => {
-  const { accepted_at, expires_at, last_modified, to: _, ...rest } = view
-  const times = { accepted_at, last_modified, expires_at }
-  const all: ReadonlyArray<readonly [string, unknown]> = [
-    ...Object.entries(rest),
-    ["to", recipientsOf(view)],
-    ...Object.entries(times).map(([name, millis]) => [name, iso(millis)] as const)
-  ]
-  return all.map(([name, value]) => `${name.padEnd(22)}${printable(String(value))}`).join("\n")
+const cellOf = (name: string, value: unknown): string => {
+  if (typeof value === "object") return JSON.stringify(value)
+  return /_at$|^last_modified$/.test(name) ? iso(Number(value)) : String(value)
 }
+
+const linesOf = (view: (typeof Shown.Type)["data"]): string =>
+  Object.entries({ ...view, to: recipientsOf(view) })
+    .map(([name, value]) => `${name.padEnd(22)}${printable(cellOf(name, value))}`)
+    .join("\n")
 
 /** The verb. */
 export const showCommand = Command.make(

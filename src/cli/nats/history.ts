@@ -1,6 +1,6 @@
 // The parts of the streams that a rebuild reads beside the messages that the followers fold.
 import * as Effect from "effect/Effect"
-import type { Progress } from "#domain/outcome.ts"
+import type { Progress } from "#domain/progress/progress.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"

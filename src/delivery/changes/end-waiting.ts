@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { lastResult, waitOf } from "../jobs/next-attempt.ts"
+import { lastResult, nextAttemptOf, waitOf, withFormer } from "../jobs/next-attempt.ts"
 import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record.ts"
 import type { JobTools } from "../jobs/tools.ts"
 import { eachJob, type StoredJob } from "./each-job.ts"
@@ -27,7 +27,8 @@ const endOne = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   if (waitOf({ job, storedAt, isFirstDelivery: false }, last, now) <= dueMillis) return
   const push = { user: job.user as UserToken, id: job.subscription }
-  const result = unsentResult(push, previous?.attempt ?? job.attempts, now, cancelledEnd)
+  const next = nextAttemptOf(job, last, 0)
+  const result = withFormer(job, next, unsentResult(push, next.number - 1, now, cancelledEnd))
   const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: true }
   // After a conflict, the worker that made an attempt meanwhile has recorded it.
   yield* Effect.catchTag(

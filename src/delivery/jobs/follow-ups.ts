@@ -106,7 +106,8 @@ const retryJob = (ref: BroadcastRef, { result, target }: Recorded) => {
     generation: target.stored.seq,
     firstWaitMillis: (result.nextAt ?? result.at) - result.at,
     attempts: result.attempt,
-    reason: result.reason
+    reason: result.reason,
+    ...(result.service === undefined ? {} : { service: result.service })
   }
   const subject = subjects.retry(
     originToken(new URL(originOf(target)).hostname),

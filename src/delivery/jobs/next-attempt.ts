@@ -43,6 +43,17 @@ export const waitOf = (
   return remainingMillis(job.firstWaitMillis, storedAt, now, isFirstDelivery)
 }
 
+/** The result of a retry, with what counts need of the outcome before. */
+export const withFormer = (
+  { service }: Pick<RetryJob, "service">,
+  { lastReason, number }: NextAttempt,
+  result: PushResult
+): PushResult => ({
+  ...result,
+  ...(service === undefined ? {} : { service }),
+  former: { reason: lastReason, attempt: number - 1 }
+})
+
 export const nextAttemptOf = (
   job: RetryJob,
   last: Stored | undefined,

@@ -20,7 +20,7 @@ import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import { makeHold } from "./hold.ts"
-import { lastResult, type NextAttempt, nextAttemptOf, waitOf } from "./next-attempt.ts"
+import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
 import type { Payload, Payloads } from "./payloads.ts"
 import {
   cancelledEnd,
@@ -88,7 +88,7 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   const end = orderOf(job) === "cancel" ? cancelledEnd : endOf(present, job.expiresAt, now)
   if (target === undefined || end !== undefined) {
     const of = { user: job.user as UserToken, id: job.subscription }
-    const result = unsentResult(of, next.number, now, end ?? { fate: "gone", reason: "left" })
+    const result = unsentResult(of, next.number - 1, now, end ?? { fate: "gone", reason: "left" })
     return { target, result, isDeferredUnsent: false }
   }
   const { locale, padded } = variantOf(target)
@@ -104,15 +104,20 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
 const recordResult = Effect.fnUntraced(function* (
   record: Record,
   job: RetryJob,
-  seq: number,
+  next: NextAttempt,
   target: Target | undefined,
   result: PushResult
 ) {
   const list: ReadonlyArray<Recorded> = target === undefined ? [] : [{ target, result }]
   const final = result.fate !== "retrying"
   yield* record.deadLetters(job, list)
-  const body = { broadcast: job.broadcast, pushes: 0, results: [result], final }
-  yield* record.outcome(outcomeSubject.retry(job), seq, body)
+  const body = {
+    broadcast: job.broadcast,
+    pushes: 0,
+    results: [withFormer(job, next, result)],
+    final
+  }
+  yield* record.outcome(outcomeSubject.retry(job), next.seq, body)
   record.counted(job, list)
   // A retrying push needs no new retry job: this one is its job.
   return final ? yield* record.followUps(job, list) : true
@@ -159,7 +164,7 @@ const step = (
     // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its
     // pushes would write an outcome a minute.
     if (isDeferredUnsent && result.nextAt !== undefined) return again
-    const isStored = yield* recordResult(record, job, next.seq, target, result)
+    const isStored = yield* recordResult(record, job, next, target, result)
     return isStored ? again : postponed
   }).pipe(
     Effect.catch((error) =>

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { publisherOf } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
-import { type Progress, startProgress, waiting } from "#domain/outcome.ts"
+import { type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
 import { expiresAtIn, type Origin, type Standing } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
@@ -12,6 +12,7 @@ import { decodeTokens } from "#streams/tokens.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
+import { BroadcastDetails, detailsOf } from "./details.ts"
 
 /** A broadcast in a response. */
 export const BroadcastObject = Schema.Struct({
@@ -47,8 +48,10 @@ export const BroadcastObject = Schema.Struct({
 type View = typeof BroadcastObject.Type
 type Counts = Omit<View, "publisher" | "to">
 
-/** The body of a response that shows a broadcast. */
-export const Shown = Schema.Struct({ data: BroadcastObject })
+/** The body of a response that shows one broadcast: with details, which lists leave out. */
+export const Shown = Schema.Struct({
+  data: Schema.Struct({ ...BroadcastObject.fields, ...BroadcastDetails.fields })
+})
 
 const countsOf = (progress: Progress, state: BroadcastState): Counts => ({
   id: String(progress.broadcast),
@@ -113,8 +116,14 @@ export const viewOf = Effect.fnUntraced(function* (
   return view
 })
 
+export const detailedViewOf = (origin: Origin, standing: Standing) =>
+  Effect.map(viewOf(origin, standing), (view) => ({
+    ...view,
+    ...detailsOf(standing.progress?.details)
+  }))
+
 /** The response that shows a broadcast. */
 export const shown = Effect.fnUntraced(function* (origin: Origin, standing: Standing) {
-  const data = yield* viewOf(origin, standing)
+  const data: (typeof Shown.Type)["data"] = yield* detailedViewOf(origin, standing)
   return ok({ data }, { ...stamp(data.last_modified), ...noStore })
 })

@@ -14,14 +14,14 @@ const messagesAtOnce = 16
 const readsMax = 16
 
 /** The last outcome of one push. */
-export type Push = Omit<PushResult, "at" | "attempt" | "nextAt"> & {
+export type Push = Omit<PushResult, "at" | "attempt" | "former" | "nextAt"> & {
   readonly attempts: number
 }
 
-export const pushOf = ({ at: _, attempt: attempts, nextAt: __, ...rest }: PushResult): Push => ({
-  ...rest,
-  attempts
-})
+export const pushOf = (result: PushResult): Push => {
+  const { at: _, attempt: attempts, former: __, nextAt: ___, ...rest } = result
+  return { ...rest, attempts }
+}
 
 /** The place of a push: the sequence of its first outcome in WORK, and its place therein. */
 export interface PushPlace {
@@ -78,10 +78,7 @@ const withLast = Effect.fnUntraced(function* (
       last.set(subject, message.results[0])
   return found.map(({ place, result }): Found => {
     const later = result.fate === "retrying" ? last.get(subjectOf(result)) : undefined
-    const { service = later?.service } = result
-    return later === undefined
-      ? { place, result }
-      : { place, result: { ...later, ...(service !== undefined && { service }) } }
+    return { place, result: later ?? result }
   })
 })
 

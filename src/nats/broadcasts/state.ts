@@ -11,7 +11,7 @@ import {
   stateAfter,
   type WantedState
 } from "#domain/broadcast-state.ts"
-import type { Progress } from "#domain/outcome.ts"
+import type { Progress } from "#domain/progress/progress.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"

@@ -4,7 +4,8 @@
 // about 1 % of the push. And during a rolling upgrade it drops fields that only newer processes
 // know: an older process that writes the value back would lose them.
 import type { AccessToken } from "#domain/access-token.ts"
-import type { ChannelPushes, Progress } from "#domain/outcome.ts"
+import type { ChannelPushes } from "#domain/outcome.ts"
+import type { Progress } from "#domain/progress/progress.ts"
 import type { Publishers } from "#domain/publisher.ts"
 import type {
   ChannelBegin,

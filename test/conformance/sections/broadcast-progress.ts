@@ -34,8 +34,14 @@ export const shownProgress = (
         state: expect.stringMatching(/^(running|finished)$/),
         finished: expect.any(Boolean),
         shards: expect.any(Number),
-        shards_done: expect.any(Number)
+        shards_done: expect.any(Number),
+        reasons: expect.any(Object),
+        push_services: expect.any(Object)
       })
+      // The audience is nobody, so there are no outcomes and no answers.
+      expect([data.reasons, data.push_services]).toEqual([{}, {}])
+      for (const absent of ["p50_millis", "p99_millis", "first_delivered_at", "last_delivered_at"])
+        expect(data).not.toHaveProperty(absent)
     }
   })
 

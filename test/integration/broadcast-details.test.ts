@@ -1,0 +1,58 @@
+// What became of a broadcast, by reason and push service: over HTTP, in LOG, and after a rebuild.
+import { assert, it } from "vitest"
+import { administer } from "#test/history.ts"
+import { startNats } from "#test/nats.ts"
+import { call, finished, join, publish, until } from "../support/client.ts"
+import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { startService } from "../support/service.ts"
+
+it("shows counts by reason and push service, receipts, and how long answers took", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  const scripts = [["slow 200"], ["slow 200"], ["slow 200"], ["410"], ["400"], ["503", "slow 600"]]
+  const browsers = scripts.map((script) => push.subscribe({ script }).subscription)
+  await using service = await startService({ natsUrl: nats.url })
+  await join([service.url], "news", browsers)
+  const id = await publish(service.url, "news", { n: 1 })
+  await finished(service.url, "news", id, 30_000)
+  const path = `/channels/news/broadcasts/${id}`
+  const { data } = (await call(service.url, "GET", path, "publisher")).body
+  assert.deepEqual(data.reasons, { accepted: 4, gone: 1, refused: 1 })
+  const { p50_millis, p99_millis, ...fates } = data.push_services.other
+  assert.deepEqual(fates, {
+    ...{ delivered: 4, retrying: 0, expired: 0, dead: 1, gone: 1, cancelled: 0 }
+  })
+  assert.deepEqual(Object.keys(data.push_services), ["other"])
+  // Seven answers: three quick ones, three after 200 ms, one after 600 ms.
+  assert.deepEqual([data.p50_millis, data.p99_millis], [p50_millis, p99_millis])
+  assert.isAtLeast(p50_millis, 180)
+  assert.isAtMost(p50_millis, p99_millis)
+  assert.isAtLeast(p99_millis, 540)
+  assert.isAtLeast(data.first_delivered_at, data.accepted_at + 200)
+  assert.isAtLeast(data.last_delivered_at, data.first_delivered_at + 400)
+  assert.isAtMost(data.last_delivered_at, data.last_modified)
+  const [listed] = (await call(service.url, "GET", "/channels/news/broadcasts", "publisher")).body
+    .data
+  assert.notProperty(listed, "reasons")
+})
+
+it("is made again by a rebuild, byte for byte", { timeout: 60_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using admin = await administer(nats.url)
+  await using push = await startPushService()
+  const scripts = [["slow 50"], ["410"], ["400"], ["503", "429 retry-after 600"]]
+  const browsers = scripts.map((script) => push.subscribe({ script }).subscription)
+  await using service = await startService({ natsUrl: nats.url })
+  await join([service.url], "news", browsers)
+  const id = await publish(service.url, "news", { n: 1 })
+  const progress = async () => (await admin.entries())[`$KV.bellcast_broadcasts.${id}`] ?? ""
+  const before = await until(progress, (text) => text.includes('"throttled":1'), 30_000)
+  await service.stop()
+  assert.include(before, '"reasons":{')
+  const { code, stderr } = await runCli(["rebuild", "--nats", nats.url])
+  assert.equal(code, 0, stderr)
+  assert.equal(await progress(), before)
+})
