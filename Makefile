@@ -56,8 +56,8 @@ TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
 .PHONY: help install run dev check fmt test test-identity test-compose e2e torture bench streams \
-  client listen audit broadcast channel user dead redrive restore rebuild permissions token \
-  sign-user keys import export
+  client listen publish audit broadcast channel user dead redrive restore rebuild permissions \
+  token sign-user keys import export
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -216,6 +216,9 @@ streams: install ## Show every stream, consumer, follower and bucket (ARGS=--liv
 
 listen: install ## Print the pushes of a channel, as a browser gets them: make listen CHANNEL=news.
 	@$(FOREGROUND) $(BELLCAST) listen $(CHANNEL) $(ARGS)
+
+publish: install ## Publish: make publish ARGS="--channel news --file hello.json".
+	@$(BELLCAST) publish $(ARGS)
 
 client: install ## Copy client.js and worker.js for a site: make client OUT=public/bellcast.
 	@$(BELLCAST) client $(if $(OUT),--out "$(OUT)") $(ARGS)

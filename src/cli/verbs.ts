@@ -15,6 +15,7 @@ import { Source } from "#settings/source.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
 import { broadcastCommand } from "./broadcasts/command.ts"
+import { publishCommand } from "./broadcasts/publish.ts"
 import { channelCommand } from "./channels/command.ts"
 import { clientCommand } from "./client.ts"
 import { deadCommand } from "./dead.ts"
@@ -37,6 +38,7 @@ const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
   Command.withSubcommands([
     listenCommand,
+    publishCommand,
     clientCommand,
     auditCommand,
     broadcastCommand,

@@ -2,11 +2,12 @@
 // the pipeline, and responds with what a client of HTTP gets.
 import { maxHeaderSize } from "node:http"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { Settings } from "#config"
 import type { WantedState } from "#domain/broadcast-state.ts"
 import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/micro.ts"
 import { subjects } from "#streams/subjects.ts"
-import { readForm } from "../http/body.ts"
+import { readBody, readForm } from "../http/body.ts"
 import { reasonPhrase } from "../http/error-table.ts"
 import {
   type ErrorDetail,
@@ -15,7 +16,7 @@ import {
   refuseInvalid,
   wireErrorResponse
 } from "../http/errors.ts"
-import { type ApiRequest, type ApiResponse, BodyTooLarge } from "../http/request.ts"
+import { type ApiRequest, type ApiResponse, BodyTooLarge, type Refused } from "../http/request.ts"
 import { projectVersion, versionPrefix } from "../http/version.ts"
 import type { Services } from "../operation.ts"
 import { handleRequest } from "../pipeline/pipeline.ts"
@@ -46,14 +47,21 @@ const changing = (name: string, state: WantedState): NatsOperation => ({
 
 const operations: ReadonlyArray<NatsOperation> = [
   { name: "publish", method: "POST", path: "/broadcasts" },
+  { name: "publish-channel", method: "POST", path: "/channels/:channel" },
   { name: "broadcast", method: "GET", path: "/broadcasts/:broadcast" },
+  { name: "broadcasts", method: "GET", path: "/broadcasts" },
+  { name: "pushes", method: "GET", path: "/broadcasts/:broadcast/pushes" },
   changing("pause", "paused"),
   changing("resume", "running"),
   changing("cancel", "cancelled"),
   { name: "member-put", method: "PUT", path: "/channels/:channel/members/:user" },
   { name: "member-delete", method: "DELETE", path: "/channels/:channel/members/:user" },
   { name: "members", method: "GET", path: "/channels/:channel/members" },
-  { name: "logout", method: "DELETE", path: "/users/:user/subscriptions" }
+  { name: "logout", method: "DELETE", path: "/users/:user/subscriptions" },
+  { name: "dead", method: "GET", path: "/dead" },
+  { name: "redrive", method: "POST", path: "/broadcasts/:broadcast/redrive" },
+  { name: "user", method: "GET", path: "/users/:user" },
+  { name: "restore", method: "POST", path: "/users/:user/subscriptions/:subscription/restore" }
 ]
 
 /** The request with its body, before the body gives the parts of the target. */
@@ -78,21 +86,40 @@ const arrived = (
   isRepeated: () => false
 })
 
-/** Puts members of the body that the path names into the path, the others into the query string. */
+const readObject = readBody(Schema.Record(Schema.String, Schema.Unknown))
+
+/** The members of a body: of a POST any JSON, else texts. */
+const readMembers = (
+  request: ApiRequest,
+  errors: Array<ErrorDetail>
+): Effect.Effect<Readonly<Record<string, unknown>>, Refused> =>
+  request.method === "POST"
+    ? Effect.map(readObject(request, errors), ({ value = {} }) => value)
+    : readForm(request, errors)
+
+/**
+ * Puts members of the body that the path names into the path. The others are the body of a POST,
+ * else the query string.
+ */
 const withTarget = Effect.fnUntraced(function* (request: ApiRequest, sent: unknown) {
   const errors: Array<ErrorDetail> = []
-  const query = new URLSearchParams(yield* readForm(request, errors))
+  const rest = new Map(Object.entries(yield* readMembers(request, errors)))
   const path = request.target.replace(/:(\w+)/g, (_, name: string) => {
-    const value = query.get(name) ?? ""
+    const value = rest.get(name) ?? ""
     if (value === "") errors.push(errorIn("body", name, "Required"))
-    query.delete(name)
-    return encodeURIComponent(value)
+    else if (typeof value !== "string") errors.push(errorIn("body", name, "Must be a string"))
+    rest.delete(name)
+    return encodeURIComponent(String(value))
   })
   if (errors.length > 0) return yield* refuseInvalid(errors)
-  const target = query.size > 0 ? `${path}?${query}` : path
-  if (sent === undefined) return { ...request, target, hasBody: false }
-  const bytes = new TextEncoder().encode(JSON.stringify(sent))
-  return { ...request, target, body: () => Effect.succeed(bytes) }
+  const body = request.method === "POST" ? Object.fromEntries(rest) : sent
+  if (body !== undefined) {
+    const bytes = new TextEncoder().encode(JSON.stringify(body))
+    return { ...request, target: path, hasBody: true, body: () => Effect.succeed(bytes) }
+  }
+  const query = new URLSearchParams()
+  for (const [name, value] of rest) query.set(name, String(value))
+  return { ...request, target: query.size > 0 ? `${path}?${query}` : path, hasBody: false }
 })
 
 /** The headers of a response that mean something without HTTP. */
@@ -129,8 +156,9 @@ const makeAnswer = Effect.map(Settings, ({ retryAfterSeconds }) => {
     if (error !== undefined) return Effect.succeed(error)
     if (!running.take(source, 1)) return Effect.succeed(errorResponse("tooManyAtOnce", later))
     const whole = arrived(operation, request, source)
+    // Of the largest bodies nothing is in the path.
     const made =
-      operation.method === "POST" ? Effect.succeed(whole) : withTarget(whole, operation.body)
+      operation.name === "publish" ? Effect.succeed(whole) : withTarget(whole, operation.body)
     return Effect.flatMap(made, handleRequest).pipe(
       Effect.catchTag("Refused", ({ response }) => Effect.succeed(response)),
       Effect.timeoutOrElse({
@@ -150,7 +178,7 @@ export const serveNats = Effect.gen(function* () {
   yield* (yield* Micro).serve<Services>({
     name: "bellcast",
     version: projectVersion,
-    description: "Broadcasts, members of channels and logouts, for internal services",
+    description: "Broadcasts, members of channels and users, for internal services",
     endpoints: operations.map((operation) => ({
       name: operation.name,
       subject: subjects.api("*", operation.name),

@@ -1,0 +1,171 @@
+// `bellcast publish DATA --channel CHANNEL`: publishes by a request on NATS, so that a gateway
+// decides as it does for every other publisher.
+import { readFileSync } from "node:fs"
+import { text } from "node:stream/consumers"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { Urgency } from "#domain/broadcast.ts"
+import { requestApi } from "#nats/connection/api-request.ts"
+import { subjects } from "#streams/subjects.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { failed } from "../terminal/failed.ts"
+import { onOff } from "../terminal/flags.ts"
+import { note } from "../terminal/note.ts"
+
+const optional = <A>(flag: Flag.Flag<A>, description: string) =>
+  flag.pipe(Flag.withDescription(description), Flag.optional)
+
+const several = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(`${description}; repeatable`), Flag.atLeast(0))
+
+const flags = {
+  data: Argument.String("data").pipe(
+    Argument.withDescription("The data of the pushes, a JSON object; unset: --file, or stdin"),
+    Argument.optional
+  ),
+  file: optional(Flag.String("file"), "A file with the data"),
+  dataByLocale: optional(Flag.String("data-by-locale"), "Data by language, a JSON object"),
+  channels: several("channel", "To everybody who is registered to this channel"),
+  users: several("user", "To this user: <policy>:<id> or <policy>:<mail address>"),
+  exceptUsers: several("except-user", "Not to this user"),
+  ttl: optional(Flag.Int("ttl"), "How long push services keep it, in seconds; unset: a day"),
+  urgency: optional(Flag.Literals("urgency", Urgency.literals), "Unset: normal"),
+  topic: optional(Flag.String("topic"), "Replaces pushes with this topic that wait"),
+  key: optional(Flag.String("key"), "Idempotency-Key: repeated, it is the same broadcast"),
+  source: Flag.String("source").pipe(
+    Flag.withDescription("Who publishes: the principal nats:SOURCE, which needs the rights to"),
+    Flag.withDefault("operator"),
+    Flag.filter(
+      (source) => /^[A-Za-z0-9_-]{1,64}$/.test(source),
+      () => "Expected letters, digits, _ or -, 64 at most"
+    )
+  ),
+  dryRun: onOff("dry-run", "Only count whom it would reach"),
+  json: onOff("json", "Print one JSON object"),
+  ...natsFlags
+}
+
+type Given = Command.Command.Config.Infer<typeof flags>
+
+/** The text of the data: the argument, the file, or standard input. */
+const textOf = Effect.fnUntraced(function* ({ data, file }: Given) {
+  if (Option.isSome(data) && Option.isSome(file))
+    return yield* failed("give the data as an argument or as --file, not both")
+  if (Option.isSome(data)) return data.value
+  if (Option.isSome(file))
+    return yield* Effect.try({
+      try: () => readFileSync(file.value, "utf8"),
+      catch: (error) =>
+        failed(`${file.value} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+    })
+  if (process.stdin.isTTY) return yield* failed("give the data: a JSON object, or --file FILE")
+  return yield* Effect.promise(() => text(process.stdin))
+})
+
+const parsed = (json: string): unknown => {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+const isObject = Schema.is(Schema.Record(Schema.String, Schema.Unknown))
+
+const objectIn = Effect.fnUntraced(function* (json: string, name: string) {
+  const value = parsed(json)
+  return isObject(value) ? value : yield* failed(`${name} is no JSON object`)
+})
+
+const headersOf = ({ key, topic, ttl, urgency }: Given): Readonly<Record<string, string>> => {
+  const given = { TTL: ttl, Urgency: urgency, Topic: topic, "Idempotency-Key": key }
+  return Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) =>
+      Option.isSome<unknown>(value) ? [[name, String(value.value)]] : []
+    )
+  )
+}
+
+/** The operation and its body. A broadcast to one channel alone is listed with the channel. */
+const requestOf = Effect.fnUntraced(function* (given: Given) {
+  const { channels, dataByLocale, dryRun, exceptUsers, users } = given
+  if (channels.length + users.length === 0)
+    return yield* failed("name the recipients: --channel CHANNEL or --user USER")
+  const body = {
+    data: yield* objectIn(yield* textOf(given), "the data"),
+    ...(Option.isSome(dataByLocale) && {
+      data_by_locale: yield* objectIn(dataByLocale.value, "--data-by-locale")
+    }),
+    ...(dryRun && { dry_run: true })
+  }
+  const [channel, ...others] = channels
+  return channel !== undefined && others.length + users.length + exceptUsers.length === 0
+    ? { operation: "publish-channel", body: { ...body, channel } }
+    : {
+        operation: "publish",
+        body: { ...body, to: { channels, users, except_users: exceptUsers } }
+      }
+})
+
+const ErrorBody = Schema.Struct({ errno: Schema.Int, message: Schema.String })
+
+const refusal = (status: number, body: unknown, source: string) => {
+  const { errno, message } = Schema.is(ErrorBody)(body) ? body : { errno: 0, message: "no reason" }
+  const hint =
+    `\nnats:${source} may not: \`bellcast permissions grant CHANNEL nats:${source}\`; to name ` +
+    `users, the setting BELLCAST_USER_WRITE_PRINCIPALS has to have nats:${source}`
+  const said = `the gateway refused it (${status}, errno ${errno}): ${message}`
+  return failed(status === 403 ? said + hint : said)
+}
+
+const Reach = Schema.Struct({
+  data: Schema.Struct({
+    people: Schema.Int,
+    browsers: Schema.Int,
+    estimated: Schema.Boolean,
+    without_subscription: Schema.optionalKey(Schema.Int)
+  })
+})
+const Accepted = Schema.Struct({ id: Schema.String, warnings: Schema.Array(Schema.String) })
+
+const publish = Effect.fnUntraced(function* (given: Given) {
+  const { json, source } = given
+  const { body, operation } = yield* requestOf(given)
+  const reply = yield* requestApi(subjects.api(source, operation), body, headersOf(given))
+  if (reply === undefined)
+    return yield* failed("no gateway responds: a process with the role gateway has to run")
+  const got = parsed(reply.text)
+  if (reply.status > 0) return yield* refusal(reply.status, got, source)
+  if (json) return yield* Console.log(printableJson(got))
+  if (Schema.is(Reach)(got)) {
+    const { browsers, estimated, people } = got.data
+    const about = estimated ? "about " : ""
+    return yield* Console.log(`would go to ${about}${browsers} browsers of ${people} people`)
+  }
+  if (!Schema.is(Accepted)(got)) return yield* failed("the gateway responded with another form")
+  yield* Console.log(`broadcast ${printable(got.id)} is accepted`)
+  for (const warning of got.warnings) yield* note(warning)
+})
+
+/** The verb. */
+export const publishCommand = Command.make("publish", flags, (given) =>
+  publish(given).pipe(onNats(given))
+).pipe(
+  Command.withDescription("Publish a broadcast to channels and to users"),
+  Command.withExamples([
+    {
+      command: "bellcast publish --channel news --file hello.json --ttl 3600",
+      description: "To a channel, for an hour"
+    },
+    {
+      command: `bellcast publish '{"n": 1}' --channel news --user openid:anna --dry-run`,
+      description: "Count whom it would reach"
+    }
+  ])
+)

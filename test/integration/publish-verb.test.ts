@@ -1,0 +1,126 @@
+// `bellcast publish`: a gateway decides, so a publisher of the command line has the rights that it
+// was given, and the checks of every other publisher.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { join as pathOf } from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { fileOf } from "../support/bundle.ts"
+import { finishedAt, join, until } from "../support/client.ts"
+import { folderWith } from "../support/folder.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { type Service, settingsFile, startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
+
+const env = {
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: idOf("publisher"),
+  BELLCAST_USER_WRITE_PRINCIPALS: "nats:desk",
+  BELLCAST_OPERATOR_PRINCIPALS: idOf("operator")
+}
+
+describe("bellcast publish", { timeout: 120_000 }, () => {
+  let nats: TestNats
+  let push: PushService
+  let service: Service
+  beforeAll(async () => {
+    nats = await startNats()
+    push = await startPushService()
+    service = await startService({ natsUrl: nats.url, env })
+    await join([service.url], "news", [
+      push.subscribe().subscription,
+      push.subscribe().subscription
+    ])
+    for (const source of ["operator", "desk"])
+      assert.equal((await run("permissions", "grant", "news", `nats:${source}`)).code, 0)
+  })
+  afterAll(async () => {
+    for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
+  })
+
+  const run = (...args: ReadonlyArray<string>) => runCli([...args, "--nats", nats.url])
+  const publish = async (...args: ReadonlyArray<string>) => {
+    const { code, stderr, stdout } = await run("publish", ...args)
+    assert.deepEqual([code, stderr], [0, ""])
+    return stdout
+  }
+  const idIn = (line: string): string => /^broadcast (\d+) is accepted\n$/.exec(line)![1]!
+  const done = (id: string) => finishedAt(service.url, `/broadcasts/${id}`, "operator")
+
+  it("publishes on a channel, where the channel lists it", async () => {
+    const id = idIn(
+      await publish('{"n":1}', "--channel", "news", "--ttl", "60", "--urgency", "low")
+    )
+    const { accepted_at, expires_at, ...counts } = await done(id)
+    assert.equal(expires_at - accepted_at, 60_000)
+    assert.deepInclude(counts, { publisher: "nats:operator", delivered: 2, accepted: 2 })
+    const { received } = push.agents[0]!
+    assert.equal(received.at(-1)!.headers["urgency"], "low")
+    const listed = await until(
+      () => run("broadcast", "list", "--channel", "news", "--json"),
+      ({ stdout }) => stdout !== ""
+    )
+    assert.equal(JSON.parse(listed.stdout).id, id)
+  })
+
+  it("publishes to users with the right to, from a file", async () => {
+    const file = pathOf(await folderWith({ "data.json": '{"n":2}' }), "data.json")
+    const to = ["--user", idOf("user0"), "--channel", "news", "--except-user", idOf("user1")]
+    const id = idIn(await publish("--file", file, ...to, "--source", "desk"))
+    assert.deepInclude(await done(id), { publisher: "nats:desk", accepted: 1, delivered: 1 })
+    const refused = await run("publish", "--file", file, ...to)
+    assert.deepEqual([refused.code, refused.stdout], [1, ""])
+    assert.match(
+      refused.stderr,
+      /\(403, errno 121\).*\nnats:operator may not: `bellcast permissions/
+    )
+  })
+
+  it("reads the data from standard input", async () => {
+    const args = ["publish", "--channel", "news", "--json", "--nats", nats.url]
+    const child = spawn(process.execPath, [await fileOf("cli"), ...args], {
+      env: { ...process.env, ...settingsFile(undefined) },
+      stdio: ["pipe", "pipe", "inherit"]
+    })
+    let stdout = ""
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+      stdout += chunk
+    })
+    child.stdin.end('{"n":3}')
+    assert.deepEqual(await once(child, "close"), [0, null])
+    const { id, ...rest } = JSON.parse(stdout)
+    assert.deepEqual(rest, { code: 202, message: "Accepted", warnings: [] })
+    assert.deepInclude(await done(id), { delivered: 2 })
+  })
+
+  it("takes a key, and counts without sending", async () => {
+    const once = ['{"n":4}', "--channel", "news", "--key", "invoice-4"]
+    assert.equal(await publish(...once), await publish(...once))
+    const other = await run("publish", '{"n":5}', "--channel", "news", "--key", "invoice-4")
+    assert.match(other.stderr, /\(400, errno 107\): Idempotency-Key .* another broadcast/)
+    const dry = await publish('{"n":6}', "--channel", "news", "--dry-run")
+    assert.equal(dry, "would go to 2 browsers of 2 people\n")
+  })
+
+  it("names what is missing or wrong", async () => {
+    const refused = async (expected: RegExp, ...args: ReadonlyArray<string>) => {
+      const { code, stderr, stdout } = await run("publish", ...args)
+      assert.deepEqual([code, stdout], [1, ""])
+      assert.match(stderr, expected)
+    }
+    await refused(/name the recipients/, "{}")
+    await refused(/the data is no JSON object/, "[]", "--channel", "news")
+    await refused(/the data is no JSON object/, "hello", "--channel", "news")
+    await refused(/--file, not both/, "{}", "--file", "x", "--channel", "news")
+    await refused(/\/nowhere cannot be read \(ENOENT\)/, "--file", "/nowhere", "--channel", "news")
+    await refused(/\(403, errno 121\)/, "{}", "--channel", "other")
+    await refused(/TTL must be/, "{}", "--channel", "news", "--ttl", "-1")
+    await refused(/notification/, '{"web_push":8030}', "--channel", "news")
+    await refused(/Expected letters/, "{}", "--channel", "news", "--source", "a.b")
+    const { stdout } = await runCli(["publish", "--help"])
+    assert.match(stdout, /EXAMPLES[\s\S]*bellcast publish --channel news --file hello\.json/)
+    await using quiet = await startNats()
+    const none = await runCli(["publish", "{}", "--channel", "news", "--nats", quiet.url])
+    assert.match(none.stderr, /no gateway responds/)
+  })
+})
