@@ -16,6 +16,7 @@ import { registrationDelete, registrationPut } from "./channels/registration.ts"
 import { registrationsGet } from "./channels/registrations.ts"
 import { userDelete } from "./channels/user.ts"
 import { demoEndpoints } from "./demo/endpoints.ts"
+import { channelEventsGet, eventsGet } from "./events/events.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
 import { apiGet } from "./openapi/api.ts"
@@ -79,6 +80,10 @@ export const endpoints: ReadonlyArray<Endpoint> = [
   }),
   endpoint("redrive", "/broadcasts/:broadcast/redrive", { POST: redrivePost }),
   endpoint("dead", "/dead", { GET: deadGet }),
+  endpoint("events", "/broadcasts/:broadcast/events", { GET: eventsGet }),
+  endpoint("channel-broadcast-events", "/channels/:channel/broadcasts/:broadcast/events", {
+    GET: channelEventsGet
+  }),
   endpoint("pushes", "/broadcasts/:broadcast/pushes", { GET: pushesGet }),
   endpoint("vapid-public-key", "/vapid-public-key", { GET: vapidPublicKeyGet }),
   ...fileEndpoints,

@@ -124,7 +124,7 @@ export const gatewayLayer = Layer.effectDiscard(
     const { add } = yield* Health
     add(policies.flatMap(({ isUp, name }) => (isUp === undefined ? [] : [{ name, isWell: isUp }])))
     const services = yield* Effect.context<Services>()
-    const { handle, isTrusted, tooMany, turnAway } = yield* makeHandler
+    const { handle, isTrusted, leave, tooMany, turnAway } = yield* makeHandler
     const respondToLine = (method: string, target: string) =>
       Effect.runPromiseWith(services)(
         handleRequest(requestOfLine(method, target, apiPort.current ?? port))
@@ -138,7 +138,7 @@ export const gatewayLayer = Layer.effectDiscard(
       refused: turnAway
     })
     apiPort.current = yield* Effect.acquireRelease(listen(server, host, port), () =>
-      close(server, sockets)
+      Effect.andThen(leave, close(server, sockets))
     )
     const warn = makeRateLimitedLog("a connection could not be accepted")
     const runLog = Effect.runForkWith(services)

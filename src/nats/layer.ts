@@ -1,5 +1,6 @@
 // The layer with all services of src/nats/, for main.ts, the CLI and tests.
 import * as Layer from "effect/Layer"
+import { BroadcastWatch } from "./broadcasts/watch.ts"
 import { Nats, type NatsOptions } from "./connection/connection.ts"
 import { Micro } from "./connection/micro.ts"
 import { PubSub } from "./connection/pubsub.ts"
@@ -11,11 +12,16 @@ import { EventLog } from "./stream/event-log.ts"
 import { Backlog } from "./watch/backlog.ts"
 
 export const natsLayer = (options: NatsOptions) =>
-  Layer.mergeAll(
-    EventLog.layer,
-    Backlog.layer,
-    Micro.layer,
-    Consumers.layer,
-    Watermark.layer.pipe(Layer.provideMerge(PubSub.layer)),
-    Followers.layer.pipe(Layer.provideMerge(Buckets.layer))
-  ).pipe(Layer.provideMerge(Nats.layer(options)))
+  BroadcastWatch.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        EventLog.layer,
+        Backlog.layer,
+        Micro.layer,
+        Consumers.layer,
+        Watermark.layer.pipe(Layer.provideMerge(PubSub.layer)),
+        Followers.layer.pipe(Layer.provideMerge(Buckets.layer))
+      )
+    ),
+    Layer.provideMerge(Nats.layer(options))
+  )

@@ -11,6 +11,7 @@ import { proxy } from "./logins/proxy.ts"
 import { callers } from "./sections/callers.ts"
 import { direct } from "./sections/direct.ts"
 import { directProgress } from "./sections/direct-progress.ts"
+import { events } from "./sections/events.ts"
 import { members } from "./sections/members.ts"
 import { operators } from "./sections/operators.ts"
 import { persons } from "./sections/persons.ts"
@@ -72,6 +73,7 @@ const subset = [
   ...members,
   ...operators,
   ...pushes,
+  ...events,
   ...redrives,
   ...persons,
   ...direct,

@@ -16,6 +16,7 @@ import { description } from "./sections/description.ts"
 import { direct } from "./sections/direct.ts"
 import { directProgress } from "./sections/direct-progress.ts"
 import { errors } from "./sections/errors.ts"
+import { events } from "./sections/events.ts"
 import { files } from "./sections/files.ts"
 import { filtering } from "./sections/filtering.ts"
 import { forgottenUsers } from "./sections/forgotten-users.ts"
@@ -63,6 +64,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.10 pushes of a broadcast", pushes],
   ["4.11 redrives", redrives],
   ["4.12 persons", persons],
+  ["4.13 streams of events", events],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

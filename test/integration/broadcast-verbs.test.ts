@@ -1,5 +1,6 @@
 // `bellcast broadcast list` and `show`, and where what they show is read from.
 import { assert, it } from "vitest"
+import { changeState } from "../support/broadcast-states.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -59,4 +60,36 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
   assert.deepInclude(single, all[0])
   assert.deepEqual(single.reasons, { accepted: 1 })
   assert.match(await verb("show", ids[0]!), /^delivered +1$/m)
+})
+
+it("watches a broadcast until it is finished, or fails when it is cancelled", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats()
+  await using push = await startPushService()
+  await using service = await startService({ natsUrl: nats.url })
+  const watch = (id: string, ...args: ReadonlyArray<string>) =>
+    runCli(["broadcast", "watch", id, ...args, "--nats", nats.url])
+  const slow = push.subscribe({ script: ["slow 2500", "503 retry-after 600"] })
+  await join([service.url], "news", [slow.subscription])
+  const sent = await publish(service.url, "news", { n: 1 })
+  const watched = await watch(sent, "--json")
+  assert.equal(watched.code, 0, watched.stderr)
+  const views = watched.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+  assert.include(
+    views.map(({ state }) => state),
+    "running"
+  )
+  assert.deepInclude(views.at(-1), { id: sent, state: "finished", accepted: 1, delivered: 1 })
+  const stopped = await publish(service.url, "news", { n: 2 })
+  const watching = watch(stopped)
+  await push.waitFor(() => slow.attempts.length === 2)
+  await changeState(service.url, stopped, "cancelled")
+  const { code, stderr, stdout } = await watching
+  assert.equal(code, 1)
+  assert.match(stdout, /^\S+Z {2}cancelled {2}1 accepted, 1 cancelled$/m)
+  assert.include(stderr, `broadcast ${stopped} was cancelled`)
 })

@@ -2,9 +2,10 @@
 import * as Command from "effect/cli/Command"
 import { changeCommands } from "./change.ts"
 import { listCommand, showCommand } from "./list.ts"
+import { watchCommand } from "./watch.ts"
 
 /** The verb. */
 export const broadcastCommand = Command.make("broadcast").pipe(
-  Command.withDescription("List, show, pause, resume and stop broadcasts"),
-  Command.withSubcommands([listCommand, showCommand, ...changeCommands])
+  Command.withDescription("List, show, watch, pause, resume and stop broadcasts"),
+  Command.withSubcommands([listCommand, showCommand, watchCommand, ...changeCommands])
 )

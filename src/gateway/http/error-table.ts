@@ -148,6 +148,7 @@ export const apiErrors = {
     "This user takes over too many subscriptions of other users, please retry later."
   ),
   tooManyRequests: tooMany("This user or address sends too many requests, please retry later."),
+  tooManyStreams: tooMany("This user follows as many broadcasts at once as one user may."),
   tooManyChanges: tooMany("This user or address stores too many changes, please retry later."),
   tooManyRegistrations: tooMany(
     "This user is registered to as many channels as this server keeps for one user: " +

@@ -50,6 +50,9 @@ export class BodyCrowded extends Data.TaggedError("BodyCrowded")<{
   readonly by: "address" | "all"
 }> {}
 
+/** Sends text of a stream. Returns when the client, or the kernel for it, has taken the text. */
+export type Write = (text: string) => Effect.Effect<void>
+
 export interface ApiResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -59,6 +62,8 @@ export interface ApiResponse {
   readonly jsonText?: string
   /** Text that is sent instead of `body`; `headers` hold its Content-Type. */
   readonly text?: string
+  /** Sends the body piece by piece instead, and returns at its end. */
+  readonly events?: (write: Write) => Effect.Effect<void>
   /** For the log; 0 on success. */
   readonly errno: number
   /** The id of a broadcast that was accepted, for the log. */

@@ -13,6 +13,7 @@ const reasons: Readonly<Record<number, string>> = {
   200: "OK",
   201: "Created",
   202: "Accepted",
+  204: "There is nothing more: do not come back",
   302: "The browser goes on to Location",
   304: "Not modified",
   307: "The resource is elsewhere"

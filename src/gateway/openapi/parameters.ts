@@ -76,6 +76,13 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     query("since", "Only those that were accepted at this time or later.", time),
     query("before", "Only those that were accepted before this time.", time)
   ],
+  events: [
+    header(
+      "Last-Event-ID",
+      "The id of the last event that the client has. Browsers send it when they come back.",
+      text
+    )
+  ],
   pushes: [
     query("outcome", "Only those with this outcome.", { enum: Fate.literals }),
     query("push_service", "Only those at this push service.", { enum: pushServiceNames }),

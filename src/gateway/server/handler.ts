@@ -2,6 +2,8 @@
 // all within the limits per address.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import { makeShares, type Shares } from "#basics/shares.ts"
 import { Settings } from "#config"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { httpTurnedAway } from "#telemetry/request-metrics.ts"
@@ -15,10 +17,10 @@ import { GatewaySettings } from "../settings.ts"
 import { noteAnswered } from "./bounds/idle.ts"
 import { inTurn } from "./bounds/pipelining.ts"
 import { type Begin, makeRounds } from "./bounds/rounds.ts"
-import { makeShares, type Shares } from "./bounds/shares.ts"
 import { UnreadResponses } from "./bounds/unread.ts"
 import { headError } from "./head.ts"
 import { bodyBytesPerAddressMax, readBytes } from "./request-body.ts"
+import { sendEvents } from "./send-events.ts"
 import { sendResponse } from "./send-response.ts"
 
 /**
@@ -43,6 +45,8 @@ interface Handler {
   readonly running: Shares
   readonly begin: Begin
   readonly unread: UnreadResponses
+  /** Returns when the server closes: then streams of events end. */
+  readonly leaving: Effect.Effect<void>
   readonly warnForwarded: Effect.Effect<void>
   /** Counts and logs a connection or request beyond a limit. */
   readonly turnAway: (bound: Bound, address: string) => void
@@ -109,7 +113,7 @@ const respond = (
   request: IncomingMessage,
   response: ServerResponse
 ): void => {
-  const { busy, corsOrigins, run, running, tooMany, turnAway, unread } = handler
+  const { busy, corsOrigins, leaving, run, running, tooMany, turnAway, unread } = handler
   const { address } = apiRequest
   // The client left while the request waited, or an earlier response closed the connection.
   if (request.socket.destroyed || response.socket === null) return
@@ -135,7 +139,14 @@ const respond = (
     send(withCors(tooMany))
     return
   }
-  const fiber = run(Effect.map(handleRequest(apiRequest), send))
+  const respondWith = ({ events, ...complete }: ApiResponse) =>
+    events === undefined || apiRequest.method === "HEAD"
+      ? Effect.sync(() => send(complete))
+      : sendEvents(request, response, { ...complete, events }, unread, {
+          account: address,
+          leaving
+        })
+  const fiber = run(Effect.flatMap(handleRequest(apiRequest), respondWith))
   response.once("close", () => {
     running.give(address, 1)
     // Stop the work for a client that left before its response.
@@ -177,6 +188,7 @@ export const makeHandler = Effect.gen(function* () {
     "X-Forwarded-For is ignored: BELLCAST_TRUSTED_PROXIES lacks its sender"
   )
   const headers = { "Retry-After": String(retryAfterSeconds) }
+  const left = Latch.makeUnsafe()
   const handler: Handler = {
     run,
     isTrusted: makeTrust(trustedProxies),
@@ -186,11 +198,12 @@ export const makeHandler = Effect.gen(function* () {
     running: makeShares(connectionsPerAddressMax),
     begin: makeRounds(),
     unread,
+    leaving: left.await,
     warnForwarded: Effect.suspend(() => warnForwarded({})),
     turnAway: makeTurnAway(run),
     tooMany: errorResponse("tooManyAtOnce", { headers }),
     busy: errorResponse("unavailable", { headers })
   }
   const { isTrusted, tooMany, turnAway } = handler
-  return { handle: handleWith(handler), isTrusted, tooMany, turnAway }
+  return { handle: handleWith(handler), isTrusted, leave: left.open, tooMany, turnAway }
 })

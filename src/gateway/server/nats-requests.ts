@@ -3,6 +3,7 @@
 import { maxHeaderSize } from "node:http"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { makeShares } from "#basics/shares.ts"
 import { Settings } from "#config"
 import type { WantedState } from "#domain/broadcast-state.ts"
 import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/micro.ts"
@@ -20,7 +21,6 @@ import { type ApiRequest, type ApiResponse, BodyTooLarge, type Refused } from ".
 import { projectVersion, versionPrefix } from "../http/version.ts"
 import type { Services } from "../operation.ts"
 import { handleRequest } from "../pipeline/pipeline.ts"
-import { makeShares } from "./bounds/shares.ts"
 
 /** How long a request may take. As over HTTP, a write may be stored all the same. */
 const requestMillis = 10_000

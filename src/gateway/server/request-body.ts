@@ -1,8 +1,8 @@
 // Reads the body of a request from its socket, completely or not at all.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Effect from "effect/Effect"
+import type { Shares } from "#basics/shares.ts"
 import { BodyBroken, BodyCrowded, BodyTooLarge } from "../http/request.ts"
-import type { Shares } from "./bounds/shares.ts"
 
 /** Bytes of all bodies in memory. Parsed and decoded, a body takes about ten times its bytes. */
 const bodyBytesMax = 64 * 1024 ** 2

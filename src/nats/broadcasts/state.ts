@@ -96,21 +96,32 @@ export const standingOf = Effect.fnUntraced(function* (origin: Origin) {
 
 /**
  * As `standingOf` for some broadcasts, in the same order, by two requests to any replica for up to
- * 256. The leader is asked for those that a replica knows nothing of.
+ * 256. The replica may be behind, or know nothing of a broadcast yet.
  */
-export const standingsOf = Effect.fnUntraced(function* (origins: ReadonlyArray<Origin>) {
+export const standingsNearby = Effect.fnUntraced(function* (origins: ReadonlyArray<Origin>) {
   const buckets = yield* Buckets
   const log = yield* EventLog
   const places = origins.map(({ stored: { seq } }) => keys.broadcast(seq))
   const entries = yield* readParts(buckets, "broadcasts", places, 0)
   const counted = new Map(entries.map(({ key, value }) => [key, value]))
   const stored = bySubject(yield* log.lastOf("log", origins.flatMap(factsOf)))
-  return yield* Effect.forEach(origins, (origin) => {
-    const standing = standingFrom(origin, stored, counted.get(keys.broadcast(origin.stored.seq)))
+  return origins.map((origin) =>
+    standingFrom(origin, stored, counted.get(keys.broadcast(origin.stored.seq)))
+  )
+})
+
+/** As `standingsNearby`, but the leader is asked for those that a replica knows nothing of. */
+export const standingsOf = Effect.fnUntraced(function* (origins: ReadonlyArray<Origin>) {
+  const standings = yield* standingsNearby(origins)
+  return yield* Effect.forEach(standings, (standing, i) => {
     const isKnown = standing.progress !== undefined || standing.rejected !== undefined
-    return isKnown ? Effect.succeed(standing) : standingOf(origin)
+    return isKnown ? Effect.succeed(standing) : standingOf(origins[i]!)
   })
 })
+
+/** Whether nothing about a broadcast changes any more. */
+export const isFinal = ({ progress, state }: Standing): boolean =>
+  state === "finished" || progress?.finished === true
 
 /** Decides on the present state. Fails with AppendConflict if it changes meanwhile. */
 const decide = Effect.fnUntraced(function* (

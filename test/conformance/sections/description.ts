@@ -73,6 +73,8 @@ export const description: ReadonlyArray<Case> = [
           "/batch",
           "/broadcasts",
           "/broadcasts/{broadcast}",
+          "/broadcasts/{broadcast}/events",
+          "/channels/{channel}/broadcasts/{broadcast}/events",
           "/broadcasts/{broadcast}/pushes",
           "/broadcasts/{broadcast}/redrive",
           "/dead",

@@ -65,6 +65,8 @@ const allowed: ReadonlyArray<
   ["/users/a:b/subscriptions", "DELETE, OPTIONS", ["GET", "HEAD", "POST", "PUT"]],
   ["/channels/abc", "POST, GET, HEAD, OPTIONS", ["PUT", "DELETE", "PATCH"]],
   ["/broadcasts", "GET, HEAD, POST, OPTIONS", ["PUT", "PATCH", "DELETE"]],
+  ["/broadcasts/1/events", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],
+  ["/channels/a/broadcasts/1/events", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],
   ["/broadcasts/1/pushes", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],
   ["/broadcasts/1/redrive", "POST, OPTIONS", ["GET", "HEAD", "PUT"]],
   ["/dead", "GET, HEAD, OPTIONS", ["POST", "DELETE"]],

@@ -1,9 +1,9 @@
 // Bounds the number of connections: of all clients together, and of one address.
 import type { Server } from "node:http"
 import type { Socket } from "node:net"
+import { makeShares } from "#basics/shares.ts"
 import { accountOf, plainAddress } from "../../client-address.ts"
 import { closeIdle } from "./idle.ts"
-import { makeShares } from "./shares.ts"
 
 /** Refused connections that get a response at the same time. Further ones get none. */
 const refusalsMax = 64

@@ -1,7 +1,7 @@
 // Bounds the responses that clients have not read: a client that never reads must not fill the
 // memory. Each response has a deadline; those of one account, and all together, have a limit.
 import type { Socket } from "node:net"
-import { makeShares } from "./shares.ts"
+import { makeShares } from "#basics/shares.ts"
 
 /** Bytes of all unread responses: 16 of the largest. */
 const bytesMax = 64 * 1024 ** 2

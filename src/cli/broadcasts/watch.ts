@@ -1,0 +1,56 @@
+// `bellcast broadcast watch BROADCAST`: what becomes of it, until its end.
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import { type BroadcastObject, detailedViewOf } from "#gateway/broadcasts/view.ts"
+import { originOf, standingOf } from "#nats/broadcasts/state.ts"
+import { followBroadcast } from "#nats/broadcasts/watch.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
+import { broadcastArgument, commandOf } from "../broadcast.ts"
+import { natsFlags, onNats } from "../nats/nats.ts"
+import { failed } from "../terminal/failed.ts"
+import { jsonFlag } from "../terminal/flags.ts"
+
+const counts = ["delivered", "waiting", "retrying", "expired", "dead", "gone", "cancelled"] as const
+
+/** The counts that are 0 are left out. */
+const lineOf = (view: typeof BroadcastObject.Type): string => {
+  const { accepted, last_modified, state } = view
+  const parts = counts.filter((name) => view[name] > 0).map((name) => `${view[name]} ${name}`)
+  const time = new Date(last_modified).toISOString()
+  return `${time}  ${state.padEnd(9)}  ${[`${accepted} accepted`, ...parts].join(", ")}`
+}
+
+const watch = Effect.fnUntraced(function* (broadcast: number, json: boolean) {
+  yield* commandOf(broadcast)
+  const origin = yield* originOf(broadcast)
+  if (origin === undefined) return yield* failed(`broadcast ${broadcast} cannot be read`)
+  const { rejected, state } = yield* followBroadcast(
+    origin,
+    yield* standingOf(origin),
+    (standing) =>
+      Effect.flatMap(detailedViewOf(origin, standing), (view) =>
+        Console.log(json ? printableJson(view) : lineOf(view))
+      )
+  )
+  if (state === "cancelled") return yield* failed(`broadcast ${broadcast} was cancelled`)
+  if (rejected !== undefined)
+    return yield* failed(`broadcast ${broadcast} was rejected: ${printable(rejected)}`)
+})
+
+/** The verb. */
+export const watchCommand = Command.make(
+  "watch",
+  {
+    broadcast: broadcastArgument.pipe(Argument.withDescription("The broadcast to watch")),
+    json: jsonFlag,
+    ...natsFlags
+  },
+  ({ broadcast, json, ...nats }) => onNats(nats)(watch(broadcast, json))
+).pipe(
+  Command.withDescription("Print what becomes of a broadcast, until it is finished"),
+  Command.withExamples([
+    { command: "bellcast broadcast watch 5", description: "Watch the broadcast with the id 5" }
+  ])
+)

@@ -1,0 +1,104 @@
+// GET .../events: the state and the counts of a broadcast while it runs, as server-sent events
+// (WHATWG HTML, section 9.2).
+import * as Effect from "effect/Effect"
+import { jsonHash } from "#basics/json-hash.ts"
+import { makeShares } from "#basics/shares.ts"
+import { isFinal, type Origin, type Standing, standingOf } from "#nats/broadcasts/state.ts"
+import { followBroadcast } from "#nats/broadcasts/watch.ts"
+import { findOwn } from "../broadcasts/broadcast.ts"
+import { detailedViewOf } from "../broadcasts/view.ts"
+import { errorIn, refuse } from "../http/errors.ts"
+import { type Call, ok, type Write } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+import type { Operation, Services } from "../operation.ts"
+import { endOfRights } from "./rights.ts"
+
+/** Streams of one user, in this process. A browser opens six connections to a server at most. */
+const streamsPerUserMax = 4
+/** Streams of all users, in this process. */
+const streamsMax = 1_000
+/** A stream that its client forgot must not stay for ever. Browsers come back by themselves. */
+const lifetime = "15 minutes"
+/** Proxies close a connection after 30 to 60 seconds without a byte. */
+const heartbeat = "15 seconds"
+
+const streams = makeShares(streamsPerUserMax, streamsMax)
+
+/** The response of a stream. Without the last header nginx would hold the events back. */
+const headers = {
+  ...noStore,
+  "Content-Type": "text/event-stream; charset=UTF-8",
+  "X-Accel-Buffering": "no"
+}
+
+/** Identifies what an event shows, so that a client that comes back says what it has. */
+const idOf = (view: unknown): string => jsonHash(view).slice(0, 16)
+
+/** Writes the events of a broadcast, without the one that the client has already. */
+const writeEvents = (origin: Origin, first: Standing, has: string | undefined, write: Write) => {
+  let last = has
+  const send = Effect.fnUntraced(function* (standing: Standing) {
+    const view = yield* detailedViewOf(origin, standing)
+    const id = idOf(view)
+    if (id !== last) yield* write(`id: ${id}\ndata: ${JSON.stringify(view)}\n\n`)
+    last = id
+  })
+  const heartbeats = Effect.forever(Effect.andThen(Effect.sleep(heartbeat), write(":\n\n")))
+  return Effect.raceFirst(followBroadcast(origin, first, send), heartbeats)
+}
+
+/** Runs a stream as one of its user's, until it ends or may not go on. */
+const asOneOf = <E, R>(
+  user: string,
+  call: Call,
+  origin: Origin,
+  stream: Effect.Effect<unknown, E, R>
+) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => streams.take(user, 1)),
+    (isTaken) =>
+      isTaken
+        ? stream.pipe(
+            Effect.raceFirst(endOfRights(call, origin)),
+            Effect.timeout(lifetime),
+            Effect.ignore
+          )
+        : Effect.void,
+    (isTaken) => Effect.sync(() => void (isTaken && streams.give(user, 1)))
+  )
+
+export const eventsGet: Operation<void> = {
+  access: "principal",
+  read: ({ request }, errors) =>
+    Effect.sync(() => {
+      if (request.batched) errors.push(errorIn("path", null, "A batch must not contain a stream"))
+    }),
+  run: Effect.fnUntraced(function* (_, call) {
+    const { caller, request } = call
+    const origin = yield* findOwn(call)
+    const first = yield* standingOf(origin)
+    const has = request.headers["last-event-id"]
+    // A browser comes back after every end, but not after this status.
+    if (isFinal(first) && has === idOf(yield* detailedViewOf(origin, first)))
+      return ok(undefined, noStore, 204)
+    const user = caller!.user
+    if (streams.of(user) >= streamsPerUserMax) return yield* refuse("tooManyStreams")
+    if (streams.total() >= streamsMax) return yield* refuse("unavailable")
+    const services = yield* Effect.context<Services>()
+    const events = (write: Write) =>
+      asOneOf(user, call, origin, writeEvents(origin, first, has, write)).pipe(
+        Effect.provideContext(services)
+      )
+    return { status: 200, headers, errno: 0, events }
+  }),
+  doc: {
+    summary: "Follow what becomes of a broadcast, as server-sent events",
+    parameters: ["events"],
+    responses: { 200: null, 204: null },
+    textType: "text/event-stream",
+    errors: [404]
+  }
+}
+
+/** For callers who may read the broadcasts of the channel. */
+export const channelEventsGet: Operation<void> = { ...eventsGet, access: "viewer" }
