@@ -7,12 +7,12 @@ import { filters } from "./subjects.ts"
 export const followers = {
   /**
    * LOG -> subscriptions, registrations, channels, permissions. Its checkpoint is the `meta` entry
-   * of the bucket `subscriptions`. The projector reads broadcasts too, without applying them: the
-   * planner waits until everything before a broadcast is projected.
+   * of the bucket `subscriptions`. The projector reads broadcasts and their starts too, without
+   * applying them: the planner waits until everything before them is projected.
    */
   projector: {
     stream: "log",
-    filters: [filters.commands],
+    filters: [filters.commands, filters.states],
     checkpoint: "subscriptions",
     pauseMillis: 0
   },

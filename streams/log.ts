@@ -18,7 +18,8 @@ export const log = {
   consumers: {
     planner: {
       name: "planner",
-      filters: [filters.broadcasts],
+      // A broadcast that was accepted earlier is planned when it starts.
+      filters: [filters.broadcasts, filters.states],
       ackWaitMillis: 15_000,
       maxDeliver: -1,
       // Enough for 16 processes at 128 broadcasts each.

@@ -135,6 +135,12 @@ export const parseBroadcast = (
   return source !== undefined && isPlace(channel) ? { source, channel } : undefined
 }
 
+/** The broadcast of the subject of a change of its state; undefined: the subject is another. */
+export const parseState = (subject: string): number | undefined => {
+  const broadcast = Number(/^bellcast\.evt\.state\.([1-9]\d*)$/.exec(subject)?.[1])
+  return Number.isSafeInteger(broadcast) ? broadcast : undefined
+}
+
 /**
  * Channel and broadcast of the subject of a plan, an outcome or a dead letter. `of` says whether an
  * outcome is that of a shard or of a push.

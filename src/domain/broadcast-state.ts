@@ -1,14 +1,23 @@
 // The states of a broadcast, the changes that are possible, the facts that record them, and what
 // they mean for a job. Pure.
 import * as Schema from "effect/Schema"
+import { BroadcastBody } from "./broadcast.ts"
 
 /**
- *   running ──▶ finished          every push has a fate
- *   │  ▲ └────▶ cancelled         for ever: no push is sent any more
- *   ▼  │           ▲
- *   paused ────────┘
+ *   scheduled ─────┐              waits for its start
+ *   ▼              ▼
+ *   running ──▶ cancelled         for ever: no push is sent any more
+ *   │  ▲ └────▶ finished          every push has a fate
+ *   ▼  │
+ *   paused ──▶ cancelled
  */
-export const BroadcastState = Schema.Literals(["running", "paused", "cancelled", "finished"])
+export const BroadcastState = Schema.Literals([
+  "scheduled",
+  "running",
+  "paused",
+  "cancelled",
+  "finished"
+])
 export type BroadcastState = typeof BroadcastState.Type
 
 /** The states that a request may ask for. */
@@ -16,6 +25,8 @@ export const WantedState = Schema.Literals(["running", "paused", "cancelled"])
 export type WantedState = typeof WantedState.Type
 
 const possible: Readonly<Record<BroadcastState, ReadonlyArray<WantedState>>> = {
+  // Its time starts it, and nothing else.
+  scheduled: ["cancelled"],
   running: ["paused", "cancelled"],
   paused: ["running", "cancelled"],
   cancelled: [],
@@ -24,6 +35,17 @@ const possible: Readonly<Record<BroadcastState, ReadonlyArray<WantedState>>> = {
 
 export const mayBecome = (state: BroadcastState, wanted: WantedState): boolean =>
   possible[state].includes(wanted)
+
+/** The start of a broadcast that was accepted before. Every change of the broadcast repeats it. */
+const Schedule = Schema.Struct({
+  /** A time of RFC 3339, as the publisher wrote it. */
+  at: Schema.String,
+  /** Sequence of the change with the present payload. Absent: the broadcast has it. */
+  payload: Schema.optionalKey(Schema.Int),
+  /** When the server stored the start. Absent: no earlier change is the start. */
+  startedAt: Schema.optionalKey(Schema.Int)
+})
+export type Schedule = typeof Schedule.Type
 
 /** The part that all changes of a state share. */
 const Change = {
@@ -36,12 +58,25 @@ const Change = {
    */
   run: Schema.Int,
   /**
-   * The id of a user, `nats:<source>`, `operator` for the command, or `expiry` where the life of a
-   * paused broadcast is over.
+   * The id of a user, `nats:<source>`, `operator` for the command, `expiry` where the life of a
+   * paused broadcast is over, or `schedule` at a start.
    */
   by: Schema.String,
-  at: Schema.Int
+  at: Schema.Int,
+  /** Absent: the broadcast started when it was accepted. */
+  schedule: Schema.optionalKey(Schedule)
 }
+
+/** The broadcast waits for its start, or starts. */
+export const BroadcastScheduled = Schema.Struct({ ...Change, schedule: Schedule })
+/** Another start, another payload, or both, of a broadcast that has not started. */
+export const BroadcastChanged = Schema.Struct({
+  ...BroadcastScheduled.fields,
+  data: BroadcastBody.fields.data,
+  data_by_locale: BroadcastBody.fields.data_by_locale,
+  /** Sequences of the messages with the variants that do not fit into this one. */
+  parts: Schema.optionalKey(Schema.Array(Schema.Int))
+})
 
 export const BroadcastPaused = Schema.Struct({
   ...Change,
@@ -60,11 +95,17 @@ export const BroadcastCancelled = Schema.Struct({
 })
 
 export type StateChange =
+  | ({ readonly type: "broadcast.scheduled/1" } & typeof BroadcastScheduled.Type)
+  | ({ readonly type: "broadcast.changed/1" } & typeof BroadcastChanged.Type)
+  | ({ readonly type: "broadcast.started/1" } & typeof BroadcastScheduled.Type)
   | ({ readonly type: "broadcast.paused/1" } & typeof BroadcastPaused.Type)
   | ({ readonly type: "broadcast.resumed/1" } & typeof BroadcastResumed.Type)
   | ({ readonly type: "broadcast.cancelled/1" } & typeof BroadcastCancelled.Type)
 
 const states = {
+  "broadcast.scheduled/1": "scheduled",
+  "broadcast.changed/1": "scheduled",
+  "broadcast.started/1": "running",
   "broadcast.paused/1": "paused",
   "broadcast.resumed/1": "running",
   "broadcast.cancelled/1": "cancelled"
@@ -74,9 +115,35 @@ const states = {
 export const changeIn = (message: { readonly type: string }): StateChange | undefined =>
   Object.hasOwn(states, message.type) ? (message as StateChange) : undefined
 
-/** The state that a change led to, as long as the broadcast is not finished. */
-export const stateAfter = (change: StateChange | undefined): WantedState =>
-  change === undefined ? "running" : states[change.type]
+/**
+ * The state that a change led to, as long as the broadcast is not finished. Undefined: no change of
+ * a broadcast that started when it was accepted.
+ */
+export const stateAfter = (
+  change: Pick<StateChange, "type"> | undefined
+): WantedState | "scheduled" => (change === undefined ? "running" : states[change.type])
+
+/** The schedule that a change leaves, which the server stored as `seq` at `storedAt`. */
+export const scheduleAfter = (
+  change: StateChange,
+  { at: startedAt, seq: payload }: { readonly at: number; readonly seq: number }
+): Schedule | undefined => {
+  const { schedule, type } = change
+  if (schedule === undefined) return undefined
+  if (type === "broadcast.started/1") return { ...schedule, startedAt }
+  if (type !== "broadcast.changed/1") return schedule
+  const { data, data_by_locale, parts } = change
+  const isPayload = (data ?? data_by_locale ?? parts) !== undefined
+  return isPayload ? { ...schedule, payload } : schedule
+}
+
+/**
+ * Whether a change has a broadcast planned that was accepted before: its start, or its end without
+ * a start, which nobody gets.
+ */
+export const isPlannedAt = ({ schedule, type }: StateChange): boolean =>
+  type === "broadcast.started/1" ||
+  (type === "broadcast.cancelled/1" && schedule !== undefined && schedule.startedAt === undefined)
 
 /** The change to `wanted`, from the last one, which the server stored at `storedAt`. */
 export const changeTo = (
@@ -90,10 +157,12 @@ export const changeTo = (
   if (wanted === "paused") return { type: "broadcast.paused/1", ...rest, run, expiresAt }
   const after = { ...rest, run: run + 1 }
   if (wanted === "running") return { type: "broadcast.resumed/1", ...after, pausedAt: storedAt }
-  if (last === undefined) return { type: "broadcast.cancelled/1", ...rest, run }
+  if (last?.type === "broadcast.paused/1")
+    return { type: "broadcast.cancelled/1", ...after, pausedAt: storedAt }
   // Not all jobs of a resume may be stored yet.
-  const pausedAt = "pausedAt" in last ? (last.pausedAt ?? storedAt) : storedAt
-  return { type: "broadcast.cancelled/1", ...after, pausedAt }
+  if (last?.type === "broadcast.resumed/1")
+    return { type: "broadcast.cancelled/1", ...after, pausedAt: last.pausedAt }
+  return { type: "broadcast.cancelled/1", ...rest, run }
 }
 
 /**
@@ -106,7 +175,7 @@ export type Order = "send" | "hold" | "old" | "cancel"
  * `change`: the last one that is known here. A job of a later run proves a resume that is not known
  * yet.
  */
-export const orderOf = (change: StateChange | undefined, run = 0): Order => {
+export const orderOf = (change: Pick<StateChange, "type" | "run"> | undefined, run = 0): Order => {
   const state = stateAfter(change)
   if (state === "cancelled") return "cancel"
   if (change === undefined || run > change.run) return "send"

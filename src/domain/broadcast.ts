@@ -24,9 +24,9 @@ const ttlSecondsDefault = 86_400
  */
 export const lifeMillisMin = 10_000
 
-/** When the life of a broadcast is over. */
-export const expiresAtOf = (acceptedAt: number, ttlSeconds: number): number =>
-  acceptedAt + Math.max(ttlSeconds * 1000, lifeMillisMin)
+/** When the life of a broadcast is over. `startsAt`: when it was accepted, or starts later. */
+export const expiresAtOf = (startsAt: number, ttlSeconds: number): number =>
+  startsAt + Math.max(ttlSeconds * 1000, lifeMillisMin)
 
 /** The id of a broadcast, its sequence in LOG, in a text; undefined: the text is no id. */
 export const broadcastIdIn = (text: string): number | undefined =>
@@ -67,8 +67,12 @@ export const payloadFields = (data: typeof Data) => ({
  */
 export const BroadcastBody = Schema.Struct({
   ...payloadFields(Data),
-  /** Gateways make dry runs and store none. One that a NATS client publishes must not be sent. */
-  dry_run: Schema.optionalKey(Schema.Never)
+  /**
+   * Gateways make dry runs and store none, and store `at` as a header. A NATS client that writes
+   * either into the body wants nothing to be sent now.
+   */
+  dry_run: Schema.optionalKey(Schema.Never),
+  at: Schema.optionalKey(Schema.Never)
 })
 export type BroadcastBody = typeof BroadcastBody.Type
 
@@ -96,6 +100,12 @@ export interface BroadcastHeaders {
  * subscriptions that the earlier broadcast did not reach.
  */
 export const redrivesHeader = "Bellcast-Redrives"
+
+/**
+ * Header of a redrive of a broadcast whose payload was changed before its start: the sequence of
+ * that change.
+ */
+export const payloadHeader = "Bellcast-Payload"
 
 /**
  * Header of a broadcast by HTTP: the id of its publisher, percent-encoded. The gateway writes it; a

@@ -29,14 +29,22 @@ export const BroadcastRef = Schema.Struct({
   /** Sequence of the broadcast in LOG: its id, and the message with its payload. */
   broadcast: Sequence,
   channel: Token,
+  /** When the broadcast was accepted, or started if that was later. */
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
   urgency: Urgency,
   topic: Schema.optionalKey(Schema.String),
+  /** Sequence of the start in LOG: the audience is that of then. Absent: `broadcast`. */
+  since: Schema.optionalKey(Sequence),
+  /** Sequence of the message in LOG with the payload. Absent: `broadcast`. */
+  payload: Schema.optionalKey(Sequence),
   /** The run of the broadcast that the job is of. Absent: 0, before any pause. */
   run: Schema.optionalKey(Schema.Int)
 })
 export type BroadcastRef = typeof BroadcastRef.Type
+
+/** The sequence of LOG of which the audience of a job is. */
+export const sinceOf = ({ broadcast, since = broadcast }: BroadcastRef): number => since
 
 export const ShardJob = Schema.Struct({
   ...BroadcastRef.fields,

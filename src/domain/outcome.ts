@@ -65,6 +65,8 @@ export const Plan = Schema.Struct({
   shards: Schema.Int,
   /** Bucket revisions that contain everything appended before the broadcast. */
   floor: MinimumRevisions,
+  /** As in jobs. */
+  since: Schema.optionalKey(Schema.Int),
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
   at: Schema.Int
@@ -116,18 +118,15 @@ export const pushesSince = (pushes: ChannelPushes | undefined, since: number): C
 
 /** The pushes that one outcome, stored at `seq`, adds to its channel. */
 export interface Delivered {
-  readonly broadcast: number
+  /** Sequence of the start of the broadcast in LOG. */
+  readonly since: number
   readonly seq: number
   readonly delivered: number
   readonly at: number
 }
 
-export const deliveredOf = (
-  { at, results }: Outcome,
-  broadcast: number,
-  seq: number
-): Delivered => ({
-  broadcast,
+export const deliveredOf = ({ at, results }: Outcome, since: number, seq: number): Delivered => ({
+  since,
   seq,
   delivered: results.filter(({ fate }) => fate === "delivered").length,
   at
@@ -135,9 +134,9 @@ export const deliveredOf = (
 
 export const evolvePushes = (
   pushes: ChannelPushes,
-  { at, broadcast, delivered, seq }: Delivered
+  { at, delivered, seq, since }: Delivered
 ): ChannelPushes => {
-  if (seq <= pushes.seq || broadcast < pushes.since) return pushes
+  if (seq <= pushes.seq || since < pushes.since) return pushes
   return {
     v: 1,
     seq,

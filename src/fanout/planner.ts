@@ -1,20 +1,11 @@
 // Broadcast -> plan -> shard jobs. The planner decides once into how many shards a broadcast is
-// cut, and rejects broadcasts that cannot be sent.
+// cut, and rejects broadcasts that cannot be sent. One that starts later is planned at its start.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import {
-  broadcastIdIn,
-  expiresAtOf,
-  fitsOnePush,
-  lifeMillisMin,
-  payloadBytesMax,
-  publisherOf,
-  readHeaders,
-  redrivesHeader,
-  shardDepth
-} from "#domain/broadcast.ts"
-import type { BroadcastRef, ShardJob } from "#domain/job.ts"
+import { lifeMillisMin, shardDepth } from "#domain/broadcast.ts"
+import { changeIn, isPlannedAt } from "#domain/broadcast-state.ts"
+import { type BroadcastRef, sinceOf } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { unavailable } from "#nats/connection/errors.ts"
@@ -25,17 +16,14 @@ import { countRegistrations } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { streams } from "#streams/index.ts"
-import { parseBroadcast, subjects } from "#streams/subjects.ts"
-import {
-  type ChannelToken,
-  channelBytesMax,
-  decodeToken,
-  directToken,
-  shardsAt
-} from "#streams/tokens.ts"
+import { parseState, subjects } from "#streams/subjects.ts"
+import { type ChannelToken, decodeToken, shardsAt } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { readBroadcast, type ShardRef, type Start, wholeError } from "./read-broadcast.ts"
+import { startDue } from "./start-due.ts"
 
 /** Broadcasts at a time: enough that many plans are stored as one batch. */
 const broadcastsInFlight = 128
@@ -43,59 +31,9 @@ const broadcastsInFlight = 128
 const appendConcurrency = 128
 const notAppliedAfterMillis = 1_000
 
-const noChannel =
-  `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, ` +
-  "and all but A-Z a-z 0-9 _ - are =XX, in upper case"
-
 const otherPlan =
   `${streams.work.name} has another broadcast of this number: stop all processes, ` +
   "run `bellcast rebuild`"
-
-/** Sources that are Bellcast itself: the gateway checks who may send to whom. */
-const ownSources = ["rest", "redrive"]
-const notOwn = "only Bellcast itself publishes broadcasts to users or to several channels"
-
-const noParts = `${streams.log.name} lacks a part of the broadcast before it`
-
-const tooLarge = `the payload is larger than ${payloadBytesMax} bytes`
-
-/** The part that all jobs of a broadcast share. */
-type ShardRef = Omit<ShardJob, "shard" | "floor">
-
-interface Wanted {
-  readonly ref: ShardRef
-  /** Undefined: the message does not say. */
-  readonly publisher: string | undefined
-}
-
-/** The jobs' common part, or the reason of a rejection. */
-const read = (delivery: Delivery): Wanted | { readonly reason: string } => {
-  const place = parseBroadcast(delivery.subject)
-  if (place === undefined) return { reason: noChannel }
-  if (delivery.message.type === "malformed") return { reason: delivery.message.reason }
-  const isDirect = place.channel === directToken
-  if (delivery.message.type !== (isDirect ? "direct/1" : "broadcast/1"))
-    return { reason: `${delivery.message.type} is no broadcast on this subject` }
-  if (isDirect && !ownSources.includes(place.source)) return { reason: notOwn }
-  const { errors, headers } = readHeaders((name) => delivery.header(name))
-  if (errors.length > 0) return { reason: errors.map(({ description }) => description).join("; ") }
-  const { topic, ttlSeconds, urgency } = headers
-  const redrives = delivery.header(redrivesHeader)
-  if (redrives !== undefined && broadcastIdIn(redrives) === undefined)
-    return { reason: `${redrivesHeader} must be the id of a broadcast` }
-  return {
-    publisher: publisherOf(place.source, delivery.header),
-    ref: {
-      broadcast: delivery.seq,
-      channel: place.channel,
-      acceptedAt: delivery.at,
-      expiresAt: expiresAtOf(delivery.at, ttlSeconds),
-      urgency,
-      ...(topic === undefined ? {} : { topic }),
-      ...(redrives === undefined ? {} : { redrives: Number(redrives) })
-    }
-  }
-}
 
 interface Planner {
   readonly log: EventLog["Service"]
@@ -107,7 +45,7 @@ interface Planner {
 
 const reject = Effect.fnUntraced(function* (
   { log, warn }: Planner,
-  { seq, subject }: Delivery,
+  { seq, subject }: Stored,
   reason: string
 ) {
   const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
@@ -118,7 +56,8 @@ const reject = Effect.fnUntraced(function* (
 
 const newPlan = Effect.fnUntraced(function* (
   { buckets, states }: Planner,
-  { acceptedAt, broadcast, expiresAt }: BroadcastRef,
+  { broadcast, expiresAt, since }: BroadcastRef,
+  acceptedAt: number,
   { channels, users }: Recipients,
   { floor, short = [] }: Applied
 ) {
@@ -133,6 +72,7 @@ const newPlan = Effect.fnUntraced(function* (
     depth,
     shards: isNobody ? 0 : 16 ** depth,
     floor,
+    ...(since === undefined ? {} : { since }),
     acceptedAt,
     expiresAt,
     at: yield* Clock.currentTimeMillis
@@ -144,19 +84,20 @@ const newPlan = Effect.fnUntraced(function* (
 const planOf = Effect.fnUntraced(function* (
   planner: Planner,
   ref: BroadcastRef,
+  acceptedAt: number,
   to: Recipients,
   applied: Applied
 ) {
   const { log } = planner
   const subject = subjects.plan(ref.channel as ChannelToken, ref.broadcast)
-  const body = yield* newPlan(planner, ref, to, applied)
+  const body = yield* newPlan(planner, ref, acceptedAt, to, applied)
   return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
     Effect.as(body),
     Effect.catchTag("AppendConflict", () =>
       Effect.flatMap(log.last("work", subject), (stored) => {
         if (stored?.message.type !== "plan/1") return Effect.succeed(body)
         // The number belonged to another broadcast in a WORK that was restored from a later copy.
-        return isSameTime(stored.message.acceptedAt, ref.acceptedAt)
+        return isSameTime(stored.message.acceptedAt, acceptedAt)
           ? Effect.succeed(stored.message)
           : Effect.fail(unavailable("plan")(new Error(otherPlan)))
       })
@@ -176,37 +117,72 @@ const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards }: P
     { concurrency: appendConcurrency, discard: true }
   )
 
-const handle = Effect.fnUntraced(function* (planner: Planner, delivery: Delivery) {
+/** Appends that a broadcast waits for its start, unless somebody has changed it already. */
+const schedule = Effect.fnUntraced(function* (
+  { log }: Planner,
+  { broadcast, channel }: BroadcastRef,
+  by: string,
+  later: { readonly at: string }
+) {
+  const at = yield* Clock.currentTimeMillis
+  const body = { broadcast, channel, run: 0, by, at, schedule: later }
+  const subject = subjects.state(broadcast)
+  yield* log.once("log", { subject, type: "broadcast.scheduled/1", body })
+  return done
+})
+
+/** `start`: undefined where the broadcast starts when it is accepted. */
+const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, start?: Start) {
   const { log, watermark } = planner
-  const wanted = read(delivery)
-  if ("reason" in wanted) return yield* reject(planner, delivery, wanted.reason)
-  const { publisher, ref } = wanted
+  const wanted = readBroadcast(stored, start)
+  if ("reason" in wanted) return yield* reject(planner, stored, wanted.reason)
+  const { later: laterStart, publisher, ref } = wanted
   const channel = ref.channel as ChannelToken
-  log.cache(delivery)
-  const whole = yield* wholeBroadcast(log, delivery)
-  if (whole === undefined) return yield* reject(planner, delivery, noParts)
-  const { body, to } = whole
-  if (!fitsOnePush(body)) return yield* reject(planner, delivery, tooLarge)
+  log.cache(stored)
+  const whole = yield* wholeBroadcast(log, stored, ref.payload)
+  const error = wholeError(whole)
+  if (whole === undefined || error !== undefined) return yield* reject(planner, stored, error ?? "")
+  if (laterStart !== undefined) return yield* schedule(planner, ref, publisher ?? "", laterStart)
+  const { to } = whole
   // A recreated consumer reads LOG from its beginning. WORK has lost the old plans by then, but
   // LOG has the end of every finished broadcast.
   const isOld = (yield* Clock.currentTimeMillis) >= ref.acceptedAt + lifeMillisMin
   if (isOld && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)
     return done
-  const applied = yield* Effect.result(watermark.reached(ref.broadcast, appliedMillis))
+  const applied = yield* Effect.result(watermark.reached(sinceOf(ref), appliedMillis))
   // No projector runs at the moment: the broadcast waits.
   if (applied._tag === "Failure") return later(notAppliedAfterMillis)
-  const plan = yield* planOf(planner, ref, to, applied.success)
-  yield* appendJobs(planner, ref, plan)
+  const found = yield* planOf(planner, ref, stored.at, to, applied.success)
+  yield* appendJobs(planner, ref, found)
   yield* Effect.logInfo("broadcast planned", {
     broadcast: ref.broadcast,
     publisher,
     channel: decodeToken(channel),
     ...(to.users.length === 0 ? {} : { users: to.users.length }),
-    shards: plan.shards,
+    shards: found.shards,
     ...(ref.redrives === undefined ? {} : { redrives: ref.redrives })
   })
   return done
 })
+
+/** Plans a broadcast that starts later than it was accepted, or is cancelled before. */
+const planLater = Effect.fnUntraced(function* (
+  planner: Planner,
+  { at, message, seq }: Delivery,
+  broadcast: number
+) {
+  const change = message.type === "malformed" ? undefined : changeIn(message)
+  if (change === undefined) return never("no change of a state")
+  if (!isPlannedAt(change)) return done
+  const stored = yield* planner.log.at("log", broadcast)
+  if (stored === undefined) return never("the broadcast is not in the log")
+  return yield* plan(planner, stored, { seq, at, payload: change.schedule?.payload })
+})
+
+const handle = (planner: Planner, delivery: Delivery) => {
+  const broadcast = parseState(delivery.subject)
+  return broadcast === undefined ? plan(planner, delivery) : planLater(planner, delivery, broadcast)
+}
 
 /** Runs the planner until the scope of the layer closes. */
 export const fanoutLayer = Layer.effectDiscard(
@@ -223,5 +199,6 @@ export const fanoutLayer = Layer.effectDiscard(
       handle(planner, delivery)
     )
     yield* Effect.forkScoped(Effect.andThen(planner.states.known, broadcasts))
+    yield* Effect.forkScoped(startDue(planner))
   })
 ).pipe(Layer.provide(States.layer))

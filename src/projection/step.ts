@@ -13,6 +13,7 @@ import {
   commandKind,
   parsePublisher,
   parseRegistration,
+  parseState,
   parseSubscription,
   parseToken
 } from "#streams/subjects.ts"
@@ -60,7 +61,7 @@ export type Step = { readonly stored: Stored } & (
       readonly name: string
       readonly command: AccessTokenCommand
     }
-  /** Nothing to do: the planner handles broadcasts and their parts. */
+  /** Nothing to do: the planner handles broadcasts, their parts and their states. */
   | { readonly kind: "pass" }
   /** Rejected, and the subject has no value. */
   | { readonly kind: "nowhere"; readonly reason: string }
@@ -134,7 +135,9 @@ export const stepOf = (stored: Stored): Step => {
     case "token":
       return tokenStepOf(stored)
     default:
-      return nowhere(stored, "there is no such command")
+      return parseState(subject) === undefined
+        ? nowhere(stored, "there is no such command")
+        : { kind: "pass", stored }
   }
 }
 

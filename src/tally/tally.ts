@@ -106,7 +106,7 @@ const count = (
     if (place.channel !== directToken) {
       const list = delivered.get(place.channel) ?? []
       delivered.set(place.channel, list)
-      list.push(deliveredOf(message, place.broadcast, seq))
+      list.push(deliveredOf(message, before?.since ?? place.broadcast, seq))
     }
     // Without its plan, a broadcast has expired in the bucket. Its channel still counts.
     if (before !== undefined)

@@ -33,6 +33,8 @@ import { pushes } from "./sections/pushes.ts"
 import { redrives } from "./sections/redrives.ts"
 import { registrations } from "./sections/registrations.ts"
 import { renewal } from "./sections/renewal.ts"
+import { scheduleChanges } from "./sections/schedule-changes.ts"
+import { schedules } from "./sections/schedules.ts"
 import { subscriptionBodies } from "./sections/subscription-bodies.ts"
 import { subscriptionChanges } from "./sections/subscription-changes.ts"
 import { subscriptionMembers } from "./sections/subscription-members.ts"
@@ -65,6 +67,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.11 redrives", redrives],
   ["4.12 persons", persons],
   ["4.13 streams of events", events],
+  ["4.14 broadcasts that start later", [...schedules, ...scheduleChanges]],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

@@ -2,6 +2,8 @@
 // of LOG may stand for another broadcast in WORK, and WORK may lack what the planner has planned.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { laterStart } from "#domain/broadcast-start.ts"
+import { changeIn, isPlannedAt } from "#domain/broadcast-state.ts"
 import {
   consumerState,
   purgeSubjects,
@@ -10,8 +12,9 @@ import {
 } from "#nats/admin/maintenance.ts"
 import { isSameTime } from "#nats/follower/marks.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
-import { filters, parseBroadcast } from "#streams/subjects.ts"
+import { filters, parseBroadcast, parseState } from "#streams/subjects.ts"
 import { note } from "../terminal/note.ts"
 
 const dayMillis = 24 * 60 * 60_000
@@ -19,7 +22,8 @@ const dayMillis = 24 * 60 * 60_000
 interface InLog {
   /** When it was accepted, milliseconds since the epoch. */
   readonly at: number
-  readonly hasChannel: boolean
+  /** When it was started, or accepted. Absent: it waits for its start, or names no channel. */
+  readonly startedAt?: number
 }
 
 const readWork = Effect.gen(function* () {
@@ -30,17 +34,30 @@ const readWork = Effect.gen(function* () {
   return plans
 })
 
+/** The broadcast whose planning a message begins. */
+const plannedBy = (stored: Stored): number | undefined => {
+  const { at, header, seq, subject } = stored
+  if (parseBroadcast(subject) !== undefined) return laterStart(header, at) ? undefined : seq
+  const broadcast = parseState(subject)
+  if (broadcast === undefined) return undefined
+  const { message } = stored
+  const change = message.type === "malformed" ? undefined : changeIn(message)
+  return change !== undefined && isPlannedAt(change) ? broadcast : undefined
+}
+
 const readLog = Effect.gen(function* () {
   const broadcasts = new Map<number, InLog>()
   /** Broadcasts that need no plan, with the last message of WORK that was counted. */
   const ended = new Map<number, number>()
-  const wanted = [filters.broadcasts, filters.finished, filters.rejected]
+  const wanted = [filters.broadcasts, filters.states, filters.finished, filters.rejected]
   yield* (yield* EventLog).replay("log", wanted, (stored) => {
     const { at, seq, subject } = stored
-    if (subject.startsWith("bellcast.cmd.")) {
-      broadcasts.set(seq, { at, hasChannel: parseBroadcast(subject) !== undefined })
-      return
-    }
+    if (subject.startsWith("bellcast.cmd.")) broadcasts.set(seq, { at })
+    const planned = plannedBy(stored)
+    const origin = broadcasts.get(planned ?? 0)
+    if (planned !== undefined && origin !== undefined)
+      broadcasts.set(planned, { ...origin, startedAt: at })
+    if (subject.startsWith("bellcast.cmd.")) return
     const { message } = stored
     if (message.type === "broadcast.finished/1") ended.set(message.broadcast, message.seq)
     if (message.type === "broadcast.rejected/1") ended.set(message.broadcast, 0)
@@ -102,8 +119,8 @@ export const fitWorkToLog = Effect.gen(function* () {
 
   const since = (yield* Clock.currentTimeMillis) - streams.work.maxAgeMillis + dayMillis
   const forgotten = [...broadcasts].find(
-    ([seq, { at, hasChannel }]) =>
-      seq <= floor && at >= since && hasChannel && !plans.has(seq) && !ended.has(seq)
+    ([seq, { startedAt = 0 }]) =>
+      seq <= floor && startedAt >= since && !plans.has(seq) && !ended.has(seq)
   )?.[0]
   if (forgotten !== undefined) yield* resetConsumer(streams.log, planner, forgotten)
   if (foreign.length > 0)

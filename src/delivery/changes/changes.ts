@@ -38,11 +38,13 @@ const isOver = Effect.fnUntraced(function* (
 const expire = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { at: pausedAt, seq }: Delivery,
-  { broadcast, channel, expiresAt, run }: StateChange & { readonly type: "broadcast.paused/1" }
+  change: StateChange & { readonly type: "broadcast.paused/1" }
 ) {
+  const { broadcast, channel, expiresAt, run, schedule } = change
+  const kept = schedule === undefined ? {} : { schedule }
   const at = yield* Clock.currentTimeMillis
   if (at < expiresAt) return later(expiresAt - at)
-  const body = { broadcast, channel, run: run + 1, by: "expiry", at, pausedAt }
+  const body = { broadcast, channel, run: run + 1, by: "expiry", at, pausedAt, ...kept }
   const resumed = { subject: subjects.state(broadcast), type: "broadcast.resumed/1", body } as const
   // After a conflict, somebody has changed the state, and that change is carried out.
   yield* Effect.catchTag(
@@ -64,7 +66,7 @@ interface Tools {
 const carryOn = Effect.fnUntraced(function* (
   { settleMillis, ...tools }: Tools,
   { at, deliveryCount }: Delivery,
-  change: Exclude<StateChange, { readonly type: "broadcast.paused/1" }>
+  change: StateChange & { readonly type: "broadcast.resumed/1" | "broadcast.cancelled/1" }
 ) {
   const now = yield* Clock.currentTimeMillis
   const { pausedAt } = change
@@ -83,9 +85,16 @@ const handle = Effect.fnUntraced(function* (tools: Tools, delivery: Delivery, ch
     yield* Effect.logInfo(change.type.replace(".", " ").replace("/1", ""), { broadcast, by })
   const last = yield* log.last("log", subjects.state(broadcast))
   if (last?.seq !== delivery.seq || (yield* isOver(log, change))) return done
-  return yield* change.type === "broadcast.paused/1"
-    ? expire(log, delivery, change)
-    : carryOn(tools, delivery, change)
+  switch (change.type) {
+    case "broadcast.paused/1":
+      return yield* expire(log, delivery, change)
+    case "broadcast.resumed/1":
+    case "broadcast.cancelled/1":
+      return yield* carryOn(tools, delivery, change)
+    default:
+      // The planner carries out starts.
+      return done
+  }
 })
 
 /** Returns a function that carries out changes. */

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
+import type { BroadcastRef } from "#domain/job.ts"
 import { lookup } from "#domain/locale.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -52,11 +53,11 @@ const readPayload = ({ body, to }: WholeBroadcast): Payload => {
 export const makePayloads = Effect.gen(function* () {
   const log = yield* EventLog
   const cache = makeLruCache<{ payload?: Payload }>(payloadsMax)
-  return Effect.fnUntraced(function* (broadcast: number) {
+  return Effect.fnUntraced(function* ({ broadcast, payload }: BroadcastRef) {
     const cached = cache.of(String(broadcast), () => ({}))
     if (cached.payload !== undefined) return cached.payload
     const stored = yield* log.at("log", broadcast)
-    const whole = stored === undefined ? undefined : yield* wholeBroadcast(log, stored)
+    const whole = stored === undefined ? undefined : yield* wholeBroadcast(log, stored, payload)
     if (whole === undefined) return undefined
     cached.payload = readPayload(whole)
     return cached.payload

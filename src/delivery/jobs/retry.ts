@@ -210,7 +210,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     if (held !== undefined) return held
     const waitMillis = hasEnded || orderOf(job) === "cancel" ? 0 : waitOf(given, last, now)
     if (waitMillis > 0) return later(waitMillis)
-    const found = yield* payload(job.broadcast)
+    const found = yield* payload(job)
     if (found === undefined) return never("the broadcast is not in the log")
     if (hasEnded) return yield* finish(job, found.to, previous, postponed)
     return yield* step(tools, job, nextAttemptOf(job, last, readAt), found, postponed).pipe(

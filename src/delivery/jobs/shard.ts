@@ -62,7 +62,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const { deliveryCount, message } = delivery
     if (message.type !== "shard/1")
       return never(message.type === "malformed" ? message.reason : "not a shard job")
-    const pushed = yield* payload(message.broadcast)
+    const pushed = yield* payload(message)
     if (pushed === undefined) return never("the broadcast is not in the log")
     const isFirst = deliveryCount === 1 && message.run === undefined
     const isStored = isFirst ? undefined : ensured(message, pushed.to)

@@ -1,7 +1,7 @@
 // The audience of a shard: the subscriptions of its users, as they were when the broadcast was
-// accepted. A user is registered on one of the channels, or named.
+// accepted, or started later. A user is registered on one of the channels, or named.
 import * as Effect from "effect/Effect"
-import type { MinimumRevisions, ShardJob } from "#domain/job.ts"
+import { type MinimumRevisions, type ShardJob, sinceOf } from "#domain/job.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
 import { isMoved } from "#domain/subscription/owners.ts"
 import { storedIn, takes } from "#domain/subscription/subscription.ts"
@@ -84,22 +84,22 @@ const checkNow = Effect.fnUntraced(function* (
     return yield* Effect.fail("left" as const)
 })
 
-/** The users of a shard: registered when the broadcast was accepted, or named. */
+/** The users of a shard: registered when the broadcast started, or named. */
 const usersOf = Effect.fnUntraced(function* (
   registrations: ReadCache<EntryKey<"registration">>,
-  { broadcast, shard }: ShardJob,
+  job: ShardJob,
   to: Recipients,
   minRevision: number
 ) {
-  const filters = to.channels.map((channel) => keys.registrationsOf(channel, shard))
+  const filters = to.channels.map((channel) => keys.registrationsOf(channel, job.shard))
   const texts = yield* registrations.texts(filters, minRevision)
   const places = filters.flatMap((key) => JSON.parse(texts.get(key)!) as ReadonlyArray<Place>)
-  const registered = places.flatMap(([user, since]) => (since <= broadcast ? [user] : []))
-  return usersIn(to, shard, registered)
+  const registered = places.flatMap(([user, since]) => (since <= sinceOf(job) ? [user] : []))
+  return usersIn(to, job.shard, registered)
 })
 
 /**
- * Returns the targets of a shard, in a fixed order: those made before the broadcast was accepted.
+ * Returns the targets of a shard, in a fixed order: those made before the broadcast started.
  */
 export const makeAudience = Effect.gen(function* () {
   const buckets = yield* Buckets
@@ -127,7 +127,7 @@ export const makeAudience = Effect.gen(function* () {
     const targets = users.flatMap((user) =>
       targetsOf(user, lists.get(keys.subscriptions(user))!).filter(
         ({ id, stored }) =>
-          takes(stored, job.broadcast) && (to.subscription === undefined || id === to.subscription)
+          takes(stored, sinceOf(job)) && (to.subscription === undefined || id === to.subscription)
       )
     )
     const found: Audience = {
@@ -146,7 +146,7 @@ export const makeAudience = Effect.gen(function* () {
       // restored or rebuilt. Then use the revisions that the projection reports for this broadcast.
       Effect.catchTag("NatsUnavailable", (error) =>
         watermark
-          .reached(job.broadcast, appliedMillis)
+          .reached(sinceOf(job), appliedMillis)
           .pipe(
             Effect.flatMap(({ floor }) =>
               isBelow(floor, job.floor) ? audience(job, to, floor) : Effect.fail(error)

@@ -5,7 +5,13 @@ import * as Schema from "effect/Schema"
 import { depthMax, parseJson } from "#basics/json.ts"
 import { AccessTokenDelete, AccessTokenPut } from "../access-token.ts"
 import { BroadcastBody, BroadcastRejected } from "../broadcast.ts"
-import { BroadcastCancelled, BroadcastPaused, BroadcastResumed } from "../broadcast-state.ts"
+import {
+  BroadcastCancelled,
+  BroadcastChanged,
+  BroadcastPaused,
+  BroadcastResumed,
+  BroadcastScheduled
+} from "../broadcast-state.ts"
 import { DeadLetter, RetryJob, ShardJob } from "../job.ts"
 import { Outcome, Plan } from "../outcome.ts"
 import { Progress } from "../progress/progress.ts"
@@ -52,6 +58,9 @@ export const messages = {
   "direct/1": Direct,
   "direct.part/1": DirectPart,
   "broadcast.rejected/1": BroadcastRejected,
+  "broadcast.scheduled/1": BroadcastScheduled,
+  "broadcast.changed/1": BroadcastChanged,
+  "broadcast.started/1": BroadcastScheduled,
   "broadcast.paused/1": BroadcastPaused,
   "broadcast.resumed/1": BroadcastResumed,
   "broadcast.cancelled/1": BroadcastCancelled,

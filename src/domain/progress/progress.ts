@@ -22,6 +22,8 @@ export const Progress = Schema.Struct({
   ...Counts.fields,
   shards: Schema.Int,
   shardsDone: Schema.Int,
+  /** As in the plan. */
+  since: Schema.optionalKey(Schema.Int),
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
   /** Sequence in WORK of the last message counted. */
@@ -58,6 +60,7 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
     expired: 0,
     shards: plan.shards,
     shardsDone: 0,
+    ...(plan.since === undefined ? {} : { since: plan.since }),
     acceptedAt: plan.acceptedAt,
     expiresAt: plan.expiresAt,
     seq,

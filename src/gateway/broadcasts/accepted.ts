@@ -8,6 +8,8 @@ import type { ApiResponse, Call } from "../http/request.ts"
 /** The fields of a body that publishes. */
 export const published = {
   ...payloadFields(PushData),
+  /** A time of RFC 3339: the broadcast starts then. */
+  at: Schema.optionalKey(Schema.String),
   /** Only count whom the broadcast would reach. */
   dry_run: Schema.optionalKey(Schema.Boolean)
 }

@@ -1,40 +1,96 @@
-// PATCH of a broadcast: changes its state. For those who may see it by its id alone.
+// PATCH of a broadcast: changes its state, for those who may see it by its id alone; or when it
+// starts and what it says, for those of them who may publish it.
+import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { fitsOnePush } from "#domain/broadcast.ts"
 import { WantedState } from "#domain/broadcast-state.ts"
-import { changeState } from "#nats/broadcasts/state.ts"
-import { readBody } from "../http/body.ts"
-import { refuse } from "../http/errors.ts"
+import { changeState, type Origin, reschedule, standingOf } from "#nats/broadcasts/state.ts"
+import { directToken } from "#streams/tokens.ts"
+import { bodyBytesMax, readBody } from "../http/body.ts"
+import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
+import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { findOwn } from "./broadcast.ts"
+import { demandRoom } from "../quotas/room.ts"
+import { published } from "./accepted.ts"
+import { findOwn, mayPublish } from "./broadcast.ts"
+import { bodiesMax } from "./direct-post.ts"
+import { directOf, withStart } from "./publish.ts"
 import { Shown, shown } from "./view.ts"
 
-const Body = Schema.Struct({ data: Schema.Struct({ state: WantedState }) })
+const { dry_run: _, ...rescheduled } = published
+const Body = Schema.Struct({
+  data: Schema.Struct({ state: Schema.optionalKey(WantedState), ...rescheduled })
+})
+type Wanted = (typeof Body.Type)["data"]
 const decodeBody = readBody(Body)
 
-export const broadcastPatch: Operation<typeof Body.Type | undefined> = {
+const noState = errorIn("body", "data.state", "Required")
+const notAlone = errorIn("body", "data.state", "Change the state alone")
+
+const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
+  const { value } = yield* decodeBody(request, errors, { times: bodiesMax })
+  if (value === undefined) return undefined
+  const { at, state } = value.data
+  const isAlone = Object.keys(value.data).length === 1
+  if (Object.keys(value.data).length === 0) errors.push(noState)
+  if (state !== undefined && !isAlone) errors.push(notAlone)
+  yield* withStart({ headers: {}, key: undefined }, at, errors, "data.at")
+  return value.data
+})
+
+/** The payload as it is stored, after its parts. */
+const storedPayload = Effect.fnUntraced(function* (
+  { channel }: Origin,
+  { data, data_by_locale }: Wanted
+) {
+  if (data === undefined && data_by_locale === undefined) return {}
+  const body = { data: data ?? {}, data_by_locale: data_by_locale ?? {} }
+  if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
+  if (channel !== directToken && Buffer.byteLength(JSON.stringify(body)) > bodyBytesMax)
+    return yield* refuse("bodyTooLarge")
+  const to = { channels: [], users: [], except: [] }
+  return yield* directOf({ body, to }, randomUUID())
+})
+
+const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { caller }: Call) {
+  const now = yield* Clock.currentTimeMillis
+  const { at: startAt, state } = wanted
+  if (state !== undefined) {
+    const standing = yield* changeState(origin, state, caller!.id, now)
+    return { standing, isDone: standing.state === state }
+  }
+  if (!(yield* mayPublish(caller!, origin))) return yield* refuse("forbidden")
+  yield* demandRoom("broadcast")
+  const before = yield* standingOf(origin)
+  if (before.state !== "scheduled") return { standing: before, isDone: false }
+  const payload = yield* storedPayload(origin, wanted)
+  const standing = yield* reschedule(origin, { startAt, payload }, caller!.id, now)
+  return { standing, isDone: standing.isChanged }
+})
+
+export const broadcastPatch: Operation<Wanted | undefined> = {
   access: "principal",
   takesJson: "always",
   exposes: ["Last-Modified", "ETag"],
-  read: ({ request }, errors) => Effect.map(decodeBody(request, errors), ({ value }) => value),
-  run: Effect.fnUntraced(function* (body, call) {
-    const { state: wanted } = body!.data
+  read,
+  run: Effect.fnUntraced(function* (wanted, call) {
     const origin = yield* findOwn(call)
-    const now = yield* Clock.currentTimeMillis
-    const standing = yield* changeState(origin, wanted, call.caller!.id, now).pipe(
+    const { isDone, standing } = yield* change(origin, wanted!, call).pipe(
       Effect.catchTag("AppendConflict", () => refuse("conflict"))
     )
     const { state } = standing
-    if (state !== wanted) return yield* refuse("impossibleState", { details: { state } })
-    return yield* shown(origin, standing)
+    return isDone
+      ? yield* shown(origin, standing)
+      : yield* refuse("impossibleState", { details: { state } })
   }),
   doc: {
-    summary: "Pause, resume or cancel a broadcast",
+    summary: "Pause, resume or cancel a broadcast, or change one that has not started",
     body: Body,
     bodyExample: { data: { state: "paused" } },
     bodyRequired: true,
     responses: { 200: Shown },
-    errors: [404, 409, 507]
+    errors: [403, 404, 409, 413, 507]
   }
 }

@@ -16,16 +16,15 @@ import { isOperator } from "../operators.ts"
 import { Shown, shown } from "./view.ts"
 
 /**
- * Whether a caller published a broadcast, may send to all whom it names, or is an operator. `may`:
- * `maySend`, or a function that remembers what that said.
+ * Whether a caller published a broadcast, or may send to all whom it names. `may`: `maySend`, or a
+ * function that remembers what that said.
  */
-export const maySee = Effect.fnUntraced(function* (
+export const mayPublish = Effect.fnUntraced(function* (
   caller: Caller,
   { channel, source, stored }: Origin,
   may: typeof maySend = maySend
 ) {
   if (publisherOf(source, stored.header) === caller.id) return true
-  if (yield* isOperator(caller)) return true
   // The body of a broadcast to one channel need not be read.
   if (channel !== directToken) return yield* may(caller, [decodeToken(channel) ?? ""], false)
   const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
@@ -34,6 +33,15 @@ export const maySee = Effect.fnUntraced(function* (
   // Without channels it named users, even if all of them were excepted.
   const namesUsers = channels.length === 0 || to.users.length + to.except.length > 0
   return yield* may(caller, channels, namesUsers)
+})
+
+/** As `mayPublish`, or whether the caller is an operator. */
+export const maySee = Effect.fnUntraced(function* (
+  caller: Caller,
+  origin: Origin,
+  may: typeof maySend = maySend
+) {
+  return (yield* isOperator(caller)) || (yield* mayPublish(caller, origin, may))
 })
 
 /** The broadcast with an id, if `isShown` is true of it; else it is as if there were none. */

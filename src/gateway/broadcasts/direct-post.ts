@@ -15,10 +15,10 @@ import { userIdFault } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { Accepted, acceptedAt, published } from "./accepted.ts"
 import { dryRun, Reach } from "./dry-run.ts"
-import { type Given, publish, readGiven } from "./publish.ts"
+import { type Given, publish, readGiven, withStart } from "./publish.ts"
 
 /** 256 KiB: users, channels and variants together are at most so many bytes. */
-const bodiesMax = 16
+export const bodiesMax = 16
 
 const texts = (max: number) =>
   Schema.optionalKey(Schema.Array(Schema.String).pipe(Schema.check(Schema.isMaxLength(max))))
@@ -84,7 +84,7 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
   // With another error, nothing of the body is used.
   const body = value ?? { to: {} }
   const to = value === undefined ? noRecipients : yield* readRecipients(value.to, errors)
-  return { ...given, body, to }
+  return { ...(yield* withStart(given, value?.at, errors)), body, to }
 })
 
 export const directPost: Operation<Input> = {
@@ -92,7 +92,10 @@ export const directPost: Operation<Input> = {
   takesJson: "always",
   exposes: ["Location"],
   read,
-  run: Effect.fnUntraced(function* ({ body: { dry_run, to: named, ...body }, to, ...given }, call) {
+  run: Effect.fnUntraced(function* (
+    { body: { at: _, dry_run, to: named, ...body }, to, ...given },
+    call
+  ) {
     const { channels = [], except_users = [], users = [] } = named
     const namesUsers = users.length + except_users.length > 0
     if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")

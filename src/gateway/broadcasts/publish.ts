@@ -1,6 +1,7 @@
 // How a broadcast is stored, to one channel or to others: the headers of the request, the rules of
 // Idempotency-Key, and the parts of a broadcast that does not fit into one message.
 import { hash, randomUUID } from "node:crypto"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { canonicalJson } from "#basics/json.ts"
 import {
@@ -11,6 +12,7 @@ import {
   publisherHeaders,
   readHeaders
 } from "#domain/broadcast.ts"
+import { startError, startHeader } from "#domain/broadcast-start.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -45,6 +47,19 @@ export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Give
   }
   return { headers: givenHeaders(given), key }
 }
+
+/** Adds the start that a body asks for to the headers, and what is wrong with it to `errors`. */
+export const withStart = Effect.fnUntraced(function* (
+  given: Given,
+  at: string | undefined,
+  errors: Array<ErrorDetail>,
+  name = "at"
+) {
+  if (at === undefined) return given
+  const error = startError(at, yield* Clock.currentTimeMillis)
+  if (error !== undefined) errors.push(errorIn("body", name, `Invalid value for ${name}: ${error}`))
+  return { ...given, headers: { ...given.headers, [startHeader]: at } }
+})
 
 /** The broadcast of a request. */
 interface Broadcast extends Given {
@@ -83,7 +98,7 @@ const isSame = (
   stored === subject &&
   whole !== undefined &&
   textOf(whole) === textOf(broadcast) &&
-  headerNames.every((name) => header(name) === broadcast.headers[name])
+  [...headerNames, startHeader].every((name) => header(name) === broadcast.headers[name])
 
 const reused = errorIn(
   "header",
@@ -114,8 +129,8 @@ const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, mess
  * Returns the message of a broadcast to several channels or to users, after it stored what does not
  * fit into the message.
  */
-const directOf = Effect.fnUntraced(function* (
-  { body: { data, data_by_locale }, to }: Broadcast,
+export const directOf = Effect.fnUntraced(function* (
+  { body: { data, data_by_locale }, to }: WholeBroadcast,
   messageId: string
 ) {
   const [first = {}, ...others] = partsOf(to, data_by_locale)

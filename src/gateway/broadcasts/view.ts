@@ -3,9 +3,9 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { publisherOf } from "#domain/broadcast.ts"
-import { BroadcastState } from "#domain/broadcast-state.ts"
+import { BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
 import { type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
-import { expiresAtIn, type Origin, type Standing } from "#nats/broadcasts/state.ts"
+import type { Origin, Standing } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { decodeTokens } from "#streams/tokens.ts"
@@ -40,6 +40,10 @@ export const BroadcastObject = Schema.Struct({
   last_modified: Schema.Int,
   accepted_at: Schema.Int,
   expires_at: Schema.Int,
+  /** When it starts, as the publisher wrote it; absent: when it was accepted. */
+  at: Schema.optionalKey(Schema.String),
+  /** When it started; absent: not later than it was accepted, or not yet. */
+  started_at: Schema.optionalKey(Schema.Int),
   /** Named users without a subscription; absent where none are named. */
   without_subscription: Schema.optionalKey(Schema.Int),
   /** The reason why nothing is sent. */
@@ -76,15 +80,14 @@ const countsOf = (progress: Progress, state: BroadcastState): Counts => ({
 })
 
 /** The counts of a broadcast that is not planned yet, or rejected. */
-const unplanned = (origin: Origin): Progress => {
-  const { stored } = origin
+const unplanned = ({ stored }: Origin, expiresAt: number): Progress => {
   const plan = {
     broadcast: stored.seq,
     depth: 0,
     shards: 0,
     floor: { subscriptions: 0, registrations: 0 },
     acceptedAt: stored.at,
-    expiresAt: expiresAtIn(origin),
+    expiresAt,
     at: stored.at
   }
   return { ...startProgress(plan, 0), finished: false }
@@ -99,18 +102,27 @@ const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
   }
 })
 
+const timesOf = (schedule: Schedule | undefined) =>
+  schedule === undefined
+    ? {}
+    : {
+        at: schedule.at,
+        ...(schedule.startedAt === undefined ? {} : { started_at: schedule.startedAt })
+      }
+
 /** A broadcast as it stands. */
 export const viewOf = Effect.fnUntraced(function* (
   origin: Origin,
-  { change, progress, rejected, state }: Standing
+  { change, expiresAt, progress, rejected, schedule, state }: Standing
 ) {
   const { source, stored } = origin
-  const counts = countsOf(progress ?? unplanned(origin), state)
+  const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
   const view: View = {
     ...counts,
     publisher: publisherOf(source, stored.header) ?? "",
     to: yield* recipientsOf(origin),
     last_modified: Math.max(counts.last_modified, change?.at ?? 0),
+    ...timesOf(schedule),
     ...(rejected === undefined ? {} : { rejected })
   }
   return view

@@ -16,7 +16,7 @@ const tooDeep = inBody(`Invalid JSON: nested more than ${depthMax} levels deep`)
 const notMapping = inBody("Invalid JSON: must be an object or an array")
 
 /** Larger bodies get 413. With its envelope a body must fit into a message of LOG (32 KiB). */
-const bodyBytesMax = 16_384
+export const bodyBytesMax = 16_384
 /**
  * All errors of a body of so many bytes are collected: at most some 2,000, in about 20 ms. In 240
  * KB, 120,000 took 2 s, for which the process did nothing else.

@@ -1,8 +1,7 @@
 // Parameters of a query string that may stand there once.
+import { millisOf } from "#domain/timestamp.ts"
 import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import { queryPairs } from "./query.ts"
-
-const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/i
 
 /** Functions that read one parameter each, and add what is wrong with it to `errors`. */
 export const singles = (query: string, errors: Array<ErrorDetail>) => {
@@ -27,8 +26,8 @@ export const singles = (query: string, errors: Array<ErrorDetail>) => {
     time: (name: string): number | undefined => {
       const value = text(name)
       if (value === undefined) return undefined
-      const millis = rfc3339.test(value) ? Date.parse(value) : Number.NaN
-      if (Number.isNaN(millis)) refuse(name, "expected a time of RFC 3339")
+      const millis = millisOf(value)
+      if (millis === undefined) refuse(name, "expected a time of RFC 3339")
       return millis
     }
   }

@@ -108,11 +108,16 @@ const olderOutcomes = Effect.gen(function* () {
 })
 
 /** Whether a broadcast that the planner acknowledged has left a trace. */
-const isPlanned = Effect.fnUntraced(function* (seq: number, subject: string) {
+const isPlanned = Effect.fnUntraced(function* (seq: number, subject: string, floor: number) {
   const eventLog = yield* EventLog
   const place = parseBroadcast(subject)
   if ((yield* eventLog.last("log", subjects.rejected(seq))) !== undefined) return true
   if (place === undefined) return true
+  const change = yield* eventLog.last("log", subjects.state(seq))
+  // A broadcast that has not started has no plan.
+  const waits = ["broadcast.scheduled/1", "broadcast.changed/1"]
+  if (change !== undefined && (change.seq > floor || waits.includes(change.message.type)))
+    return true
   const traces = yield* Effect.all(
     [
       ifThere(eventLog.last("work", subjects.plan(place.channel, seq))),
@@ -138,7 +143,7 @@ const olderWork = Effect.gen(function* () {
       .pipe(Effect.mapError(unavailable("read")), ifThere)
     if (found === undefined || found.seq > floor) return []
     seq = found.seq
-    if (Date.parse(found.time) < since || (yield* isPlanned(seq, found.subject))) continue
+    if (Date.parse(found.time) < since || (yield* isPlanned(seq, found.subject, floor))) continue
     return [`${work} lacks broadcast ${seq} of ${log}, which was planned`]
   }
   return []

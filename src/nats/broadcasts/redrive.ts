@@ -2,7 +2,7 @@
 // or expired: for requests and for the command alike.
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { byHeaders, givenHeaders, redrivesHeader } from "#domain/broadcast.ts"
+import { byHeaders, givenHeaders, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
 import { subjects } from "#streams/subjects.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { type Origin, standingOf } from "./state.ts"
@@ -30,10 +30,17 @@ export const undeliveredOf = Effect.fnUntraced(function* (origin: Origin) {
   return isStored ? count : yield* new NotRedriven({ reason: "forgotten" })
 })
 
-const append = Effect.fnUntraced(function* (
-  { channel, stored: { header, message, seq: broadcast } }: Origin,
-  by: string
-) {
+/** The header that names the payload which was sent, where the broadcast itself has another. */
+const payloadHeaders = Effect.fnUntraced(function* (origin: Origin) {
+  const { header } = origin.stored
+  const former = origin.source === "redrive" ? header(payloadHeader) : undefined
+  const payload = (yield* standingOf(origin)).schedule?.payload ?? former
+  return payload === undefined ? {} : { [payloadHeader]: String(payload) }
+})
+
+const append = Effect.fnUntraced(function* (origin: Origin, by: string) {
+  const { channel, stored } = origin
+  const { header, message, seq: broadcast } = stored
   const log = yield* EventLog
   if (message.type !== "broadcast/1" && message.type !== "direct/1")
     return yield* new NotRedriven({ reason: "rejected" })
@@ -48,6 +55,7 @@ const append = Effect.fnUntraced(function* (
   const headers = {
     ...givenHeaders(header),
     ...byHeaders(by),
+    ...(yield* payloadHeaders(origin)),
     [redrivesHeader]: String(broadcast)
   }
   const { type, ...body } = message

@@ -2,16 +2,21 @@
 // and for the command alike.
 import * as Effect from "effect/Effect"
 import { expiresAtOf, readHeaders } from "#domain/broadcast.ts"
+import { laterStart } from "#domain/broadcast-start.ts"
 import {
+  type BroadcastChanged,
   type BroadcastState,
   changeIn,
   changeTo,
   mayBecome,
+  type Schedule,
   type StateChange,
+  scheduleAfter,
   stateAfter,
   type WantedState
 } from "#domain/broadcast-state.ts"
 import type { Progress } from "#domain/progress/progress.ts"
+import { millisOf } from "#domain/timestamp.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
@@ -40,10 +45,6 @@ export const originOf = Effect.fnUntraced(function* (broadcast: number) {
   return stored && originIn(stored)
 })
 
-/** When the life of a broadcast is over, by its TTL. */
-export const expiresAtIn = ({ stored: { at, header } }: Origin): number =>
-  expiresAtOf(at, readHeaders(header).headers.ttlSeconds)
-
 const changeOf = (stored: Stored | undefined): StateChange | undefined =>
   stored === undefined || stored.message.type === "malformed" ? undefined : changeIn(stored.message)
 
@@ -52,6 +53,10 @@ export interface Standing {
   readonly state: BroadcastState
   /** The last change of the state; undefined: there was none. */
   readonly change: Stored | undefined
+  /** Undefined: the broadcast started when it was accepted. */
+  readonly schedule: Schedule | undefined
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
   /** Undefined: the broadcast is not planned yet, or rejected. */
   readonly progress: Progress | undefined
   /** The reason why nothing is sent. */
@@ -60,19 +65,26 @@ export interface Standing {
 
 /** From the messages of LOG about a broadcast, by subject, and its progress in the bucket. */
 const standingFrom = (
-  { channel, stored: { seq } }: Origin,
+  { channel, stored: origin }: Origin,
   stored: ReadonlyMap<string, Stored>,
   counted: Progress | undefined
 ): Standing => {
+  const { at, header, seq } = origin
   const final = stored.get(subjects.finished(channel, seq))?.message
   const progress = final?.type === "broadcast.finished/1" ? final : counted
   const rejection = stored.get(subjects.rejected(seq))?.message
   const rejected = rejection?.type === "broadcast.rejected/1" ? rejection.reason : undefined
-  const change = stored.get(subjects.state(seq))
+  const found = stored.get(subjects.state(seq))
+  const change = changeOf(found)
+  const later = laterStart(header, at)
+  const schedule: Schedule | undefined =
+    found === undefined || change === undefined ? later : scheduleAfter(change, found)
   const isOver = progress?.finished === true || rejected !== undefined
-  const last = stateAfter(changeOf(change))
+  const last = change === undefined && later !== undefined ? "scheduled" : stateAfter(change)
   const state = isOver && last !== "cancelled" ? "finished" : last
-  return { state, change, progress, rejected }
+  const startsAt = schedule === undefined ? at : (schedule.startedAt ?? millisOf(schedule.at) ?? at)
+  const expiresAt = expiresAtOf(startsAt, readHeaders(header).headers.ttlSeconds)
+  return { state, change: found, schedule, expiresAt, progress, rejected }
 }
 
 const factsOf = ({ channel, stored: { seq } }: Origin): ReadonlyArray<string> => [
@@ -123,23 +135,32 @@ export const standingsOf = Effect.fnUntraced(function* (origins: ReadonlyArray<O
 export const isFinal = ({ progress, state }: Standing): boolean =>
   state === "finished" || progress?.finished === true
 
-/** Decides on the present state. Fails with AppendConflict if it changes meanwhile. */
+/**
+ * Appends what follows the present state, if anything does, and returns what is then. Fails with
+ * AppendConflict if the state changes meanwhile. `isChanged`: it was appended.
+ */
 const decide = Effect.fnUntraced(function* (
   origin: Origin,
-  wanted: WantedState,
-  by: string,
-  at: number
+  next: (standing: Standing) => StateChange | undefined
 ) {
   const standing: Standing = yield* standingOf(origin)
-  if (!mayBecome(standing.state, wanted)) return standing
-  const { channel, stored } = origin
-  const broadcast = stored.seq
-  const about = { broadcast, channel, by, at, expiresAt: expiresAtIn(origin) }
-  const { change } = standing
-  const { type, ...body } = changeTo(wanted, changeOf(change), change?.at ?? 0, about)
-  const subject = subjects.state(broadcast)
-  yield* (yield* EventLog).append("log", { subject, type, body, expect: change?.seq ?? 0 })
-  return yield* standingOf(origin)
+  const following = next(standing)
+  if (following === undefined) return { ...standing, isChanged: false }
+  const { type, ...body } = following
+  const subject = subjects.state(origin.stored.seq)
+  const expect = standing.change?.seq ?? 0
+  yield* (yield* EventLog).append("log", { subject, type, body, expect })
+  return { ...(yield* standingOf(origin)), isChanged: true }
+})
+
+const decided = (...args: Parameters<typeof decide>) =>
+  decide(...args).pipe(Effect.retry({ times: 4, while: ({ _tag }) => _tag === "AppendConflict" }))
+
+/** The part that all changes of a broadcast share. */
+const about = ({ channel, stored }: Origin, schedule: Schedule | undefined) => ({
+  broadcast: stored.seq,
+  channel,
+  ...(schedule === undefined ? {} : { schedule })
 })
 
 /**
@@ -147,6 +168,33 @@ const decide = Effect.fnUntraced(function* (
  * disk, and obeyed within a second. `by`: who wants it, at `at`.
  */
 export const changeState = (origin: Origin, wanted: WantedState, by: string, at: number) =>
-  decide(origin, wanted, by, at).pipe(
-    Effect.retry({ times: 4, while: ({ _tag }) => _tag === "AppendConflict" })
+  decided(origin, ({ change, expiresAt, schedule, state }) =>
+    mayBecome(state, wanted)
+      ? changeTo(wanted, changeOf(change), change?.at ?? 0, {
+          ...about(origin, schedule),
+          by,
+          at,
+          expiresAt
+        })
+      : undefined
   )
+
+/** Another payload of a broadcast. */
+export type NewPayload = Pick<typeof BroadcastChanged.Type, "data" | "data_by_locale" | "parts">
+
+/**
+ * Changes a broadcast that has not started, and returns what is then. `startAt`: undefined leaves
+ * it; `payload`: without keys leaves it.
+ */
+export const reschedule = (
+  origin: Origin,
+  { payload, startAt }: { readonly startAt: string | undefined; readonly payload: NewPayload },
+  by: string,
+  at: number
+) =>
+  decided(origin, ({ schedule, state }) => {
+    if (state !== "scheduled" || schedule === undefined) return undefined
+    const next = startAt === undefined ? schedule : { ...schedule, at: startAt }
+    const base = { ...about(origin, next), schedule: next }
+    return { type: "broadcast.changed/1", ...base, run: 0, by, at, ...payload }
+  })

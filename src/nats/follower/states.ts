@@ -6,8 +6,16 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
-import { changeIn, type Order, orderOf, type StateChange } from "#domain/broadcast-state.ts"
+import {
+  changeIn,
+  type Order,
+  orderOf,
+  type StateChange,
+  scheduleAfter,
+  stateAfter
+} from "#domain/broadcast-state.ts"
 import type { BroadcastRef } from "#domain/job.ts"
+import { millisOf } from "#domain/timestamp.ts"
 import { streams } from "#streams/index.ts"
 import { filters } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -28,15 +36,20 @@ export class States extends Context.Service<
     readonly runOf: (broadcast: number) => number
     /** Returns when every change that LOG had at the start of this process is known. */
     readonly known: Effect.Effect<void>
+    /** The broadcasts that wait for their start. */
+    readonly scheduled: Effect.Effect<ReadonlyArray<Scheduled>>
+    /** Returns when one waits that the last reading did not have. */
+    readonly scheduling: Effect.Effect<void>
   }
 >()("bellcast/nats/States") {
   static readonly layer = Layer.effect(
     States,
     Effect.gen(function* () {
-      const changes: Changes = new Map()
+      const index: Index = { changes: new Map(), scheduled: new Map(), added: Latch.makeUnsafe() }
+      const { changes, scheduled } = index
       const latch = Latch.makeUnsafe()
       const warn = makeRateLimitedLog("states of broadcasts cannot be followed", Effect.logError)
-      yield* follow(changes, latch).pipe(
+      yield* follow(index, latch).pipe(
         Effect.tapError(({ cause }) => warn({ reason: String(cause) })),
         Effect.retry(again),
         Effect.forkScoped
@@ -44,41 +57,76 @@ export class States extends Context.Service<
       return States.of({
         orderOf: ({ broadcast, run }) => orderOf(changes.get(broadcast)?.change, run),
         runOf: (broadcast) => changes.get(broadcast)?.change.run ?? 0,
-        known: latch.await
+        known: latch.await,
+        scheduled: Effect.sync(() => {
+          index.added.closeUnsafe()
+          return [...scheduled.values()]
+        }),
+        scheduling: index.added.await
       })
     })
   )
 }
 
 interface Stamped {
-  readonly change: StateChange
+  readonly change: Pick<StateChange, "type" | "run">
   readonly seq: number
   readonly at: number
 }
 
-/** The last change of each broadcast, as long as WORK has jobs of it. The oldest are first. */
-type Changes = Map<number, Stamped>
+/** A broadcast that waits for its start. */
+export interface Scheduled {
+  readonly broadcast: number
+  readonly channel: string
+  readonly schedule: NonNullable<StateChange["schedule"]>
+  /** Milliseconds since the epoch. */
+  readonly startsAt: number
+  /** Sequence of its last change. */
+  readonly seq: number
+}
 
-const add = (changes: Changes, { at, message, seq }: Stored, now: number): void => {
+interface Index {
+  /** The last change of each broadcast, as long as WORK has jobs of it. The oldest are first. */
+  readonly changes: Map<number, Stamped>
+  readonly scheduled: Map<number, Scheduled>
+  /** Opens when a broadcast waits for its start that did not before. */
+  readonly added: Latch.Latch
+}
+
+const addSchedule = ({ added, scheduled }: Index, change: StateChange, stored: Stored): void => {
+  const { broadcast, channel } = change
+  const schedule = scheduleAfter(change, stored)
+  if (stateAfter(change) !== "scheduled" || schedule === undefined)
+    return void scheduled.delete(broadcast)
+  const startsAt = millisOf(schedule.at) ?? stored.at
+  scheduled.set(broadcast, { broadcast, channel, schedule, startsAt, seq: stored.seq })
+  added.openUnsafe()
+}
+
+const add = (index: Index, stored: Stored, now: number): void => {
+  const { changes } = index
+  const { at, message, seq } = stored
   const change = message.type === "malformed" ? undefined : changeIn(message)
   // A second reading begins with changes that later ones have overtaken.
   if (change === undefined || seq <= (changes.get(change.broadcast)?.seq ?? 0)) return
-  changes.delete(change.broadcast)
-  changes.set(change.broadcast, { change, seq, at })
-  for (const [broadcast, then] of changes) {
+  const { broadcast, run, type } = change
+  changes.delete(broadcast)
+  changes.set(broadcast, { change: { run, type }, seq, at })
+  addSchedule(index, change, stored)
+  for (const [oldest, then] of changes) {
     if (then.at >= now - streams.work.maxAgeMillis) break
-    changes.delete(broadcast)
+    changes.delete(oldest)
   }
 }
 
 /** Reads all changes, then each that comes. Fails when some may be missing. */
-const follow = Effect.fnUntraced(function* (changes: Changes, latch: Latch.Latch) {
+const follow = Effect.fnUntraced(function* (index: Index, latch: Latch.Latch) {
   const { js } = yield* Nats
   let from = 0
   const began = yield* Clock.currentTimeMillis
   yield* (yield* EventLog).replay("log", [filters.states], (stored) => {
     from = stored.seq
-    add(changes, stored, began)
+    add(index, stored, began)
   })
   yield* latch.open
   const followed = { stream: "log", filters: [filters.states] } as const
@@ -86,8 +134,7 @@ const follow = Effect.fnUntraced(function* (changes: Changes, latch: Latch.Latch
   while (!inbox.ended) {
     yield* arrival(inbox)
     const now = yield* Clock.currentTimeMillis
-    while (inbox.waiting.length > 0)
-      for (const stored of takeBatch(inbox)) add(changes, stored, now)
+    while (inbox.waiting.length > 0) for (const stored of takeBatch(inbox)) add(index, stored, now)
   }
   return yield* unavailable("follow states")(new Error("the stream ended"))
 }, Effect.scoped)

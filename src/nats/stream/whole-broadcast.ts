@@ -13,8 +13,30 @@ export interface WholeBroadcast {
   readonly to: Recipients
 }
 
-/** Undefined: the message is no broadcast, or one of its parts is not in LOG before it. */
-export const wholeBroadcast = Effect.fnUntraced(function* (
+/** Undefined: one of them is not in LOG before `seq`. */
+const partsBefore = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  sequences: ReadonlyArray<number>,
+  seq: number
+) {
+  const parts = yield* Effect.forEach(sequences, (part) =>
+    part < seq ? log.at("log", part) : Effect.succeed(undefined)
+  )
+  const found = parts.flatMap((part) =>
+    part?.message.type === "direct.part/1" ? [part.message] : []
+  )
+  return found.length === parts.length ? found : undefined
+})
+
+/** What a change of a broadcast says instead. */
+const bodyOf = Effect.fnUntraced(function* (log: EventLog["Service"], change: number) {
+  const message = (yield* log.at("log", change))?.message
+  if (message?.type !== "broadcast.changed/1") return undefined
+  const parts = yield* partsBefore(log, message.parts ?? [], change)
+  return parts && joined(message, [message, ...parts]).body
+})
+
+const readWhole = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { message, seq, subject }: Stored
 ): Effect.fn.Return<WholeBroadcast | undefined, NatsUnavailable> {
@@ -23,11 +45,21 @@ export const wholeBroadcast = Effect.fnUntraced(function* (
   if (message.type === "broadcast/1" && channel !== directToken)
     return { body: message, to: { channels: [channel], users: [], except: [] } }
   if (message.type !== "direct/1" || channel !== directToken) return undefined
-  const parts = yield* Effect.forEach(message.parts ?? [], (part) =>
-    part < seq ? log.at("log", part) : Effect.succeed(undefined)
-  )
-  const found = parts.flatMap((part) =>
-    part?.message.type === "direct.part/1" ? [part.message] : []
-  )
-  return found.length === parts.length ? joined(message, [message, ...found]) : undefined
+  const parts = yield* partsBefore(log, message.parts ?? [], seq)
+  return parts && joined(message, [message, ...parts])
+})
+
+/**
+ * Undefined: the message is no broadcast, or one of its parts is not in LOG before it. `payload`:
+ * sequence of a change with another payload.
+ */
+export const wholeBroadcast = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  stored: Stored,
+  payload?: number
+) {
+  const whole = yield* readWhole(log, stored)
+  if (whole === undefined || payload === undefined) return whole
+  const body = yield* bodyOf(log, payload)
+  return body && { ...whole, body }
 })

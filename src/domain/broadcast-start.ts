@@ -1,0 +1,30 @@
+// When a broadcast starts that is accepted before. Pure.
+import { millisOf } from "./timestamp.ts"
+
+/** Header of such a broadcast: a time of RFC 3339, as `at` in the body of a request. */
+export const startHeader = "Bellcast-Start-At"
+
+const aheadDaysMax = 30
+/**
+ * A time that has just passed means at once: the clock of the publisher may be behind, and a
+ * request is repeated for as long as its Idempotency-Key counts.
+ */
+const pastMillisMax = 60 * 60_000
+
+/** The reason why a broadcast cannot start at a time; undefined: it can. */
+export const startError = (text: string, now: number): string | undefined => {
+  const millis = millisOf(text)
+  if (millis === undefined) return "expected a time of RFC 3339"
+  if (millis > now + aheadDaysMax * 24 * 60 * 60_000)
+    return `expected a time of at most ${aheadDaysMax} days ahead`
+  return millis < now - pastMillisMax ? "the time was more than an hour ago" : undefined
+}
+
+/** The start that a broadcast waits for which was stored at `storedAt`; undefined: none. */
+export const laterStart = (
+  header: (name: string) => string | undefined,
+  storedAt: number
+): { readonly at: string } | undefined => {
+  const at = header(startHeader)
+  return at !== undefined && (millisOf(at) ?? 0) > storedAt ? { at } : undefined
+}

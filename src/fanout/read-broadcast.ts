@@ -1,0 +1,115 @@
+// Reads a broadcast: what its jobs share, or the reason why it cannot be sent.
+import {
+  broadcastIdIn,
+  expiresAtOf,
+  fitsOnePush,
+  payloadBytesMax,
+  payloadHeader,
+  publisherOf,
+  readHeaders,
+  redrivesHeader
+} from "#domain/broadcast.ts"
+import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
+import type { ShardJob } from "#domain/job.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import type { WholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { streams } from "#streams/index.ts"
+import { parseBroadcast } from "#streams/subjects.ts"
+import { channelBytesMax, directToken } from "#streams/tokens.ts"
+
+const noChannel =
+  `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, ` +
+  "and all but A-Z a-z 0-9 _ - are =XX, in upper case"
+
+/** Sources that are Bellcast itself: the gateway checks who may send to whom. */
+const ownSources = ["rest", "redrive"]
+const notOwn = "only Bellcast itself publishes broadcasts to users or to several channels"
+
+const noParts = `${streams.log.name} lacks a part of the broadcast before it`
+
+const tooLarge = `the payload is larger than ${payloadBytesMax} bytes`
+
+/** The part that all jobs of a broadcast share. */
+export type ShardRef = Omit<ShardJob, "shard" | "floor">
+
+/** The start of a broadcast that was accepted before, or its end instead. */
+export interface Start {
+  readonly seq: number
+  /** When the server stored it. */
+  readonly at: number
+  readonly payload: number | undefined
+}
+
+interface Wanted {
+  readonly ref: ShardRef
+  /** Undefined: the message does not say. */
+  readonly publisher: string | undefined
+  /** The start that it waits for; undefined: it starts now. */
+  readonly later: { readonly at: string } | undefined
+}
+
+type Place = NonNullable<ReturnType<typeof parseBroadcast>>
+
+interface Rejected {
+  readonly reason: string
+}
+
+const idIn = (text: string | undefined): number | undefined => broadcastIdIn(text ?? "")
+
+const headerErrors = ({ at, header }: Stored): ReadonlyArray<string> => {
+  const [start, redrives] = [header(startHeader), header(redrivesHeader)]
+  const error = start === undefined ? undefined : startError(start, at)
+  return [
+    ...readHeaders(header).errors.map(({ description }) => description),
+    ...(error === undefined ? [] : [`${startHeader}: ${error}`]),
+    ...(redrives === undefined || idIn(redrives) !== undefined
+      ? []
+      : [`${redrivesHeader} must be the id of a broadcast`])
+  ]
+}
+
+/** The reason why a message at a place is no broadcast that can be sent; undefined: it is one. */
+const reasonOf = (stored: Stored, { channel, source }: Place): string | undefined => {
+  const { message } = stored
+  if (message.type === "malformed") return message.reason
+  const isDirect = channel === directToken
+  if (message.type !== (isDirect ? "direct/1" : "broadcast/1"))
+    return `${message.type} is no broadcast on this subject`
+  if (isDirect && !ownSources.includes(source)) return notOwn
+  return headerErrors(stored).join("; ") || undefined
+}
+
+/** `start`: undefined where the broadcast starts when it is accepted. */
+export const readBroadcast = (stored: Stored, start?: Start): Wanted | Rejected => {
+  const { header } = stored
+  const place = parseBroadcast(stored.subject)
+  if (place === undefined) return { reason: noChannel }
+  const reason = reasonOf(stored, place)
+  if (reason !== undefined) return { reason }
+  const { topic, ttlSeconds, urgency } = readHeaders(header).headers
+  const redrives = idIn(header(redrivesHeader))
+  const former = place.source === "redrive" ? idIn(header(payloadHeader)) : undefined
+  const payload = start?.payload ?? former
+  const acceptedAt = start?.at ?? stored.at
+  return {
+    publisher: publisherOf(place.source, header),
+    later: start === undefined ? laterStart(header, stored.at) : undefined,
+    ref: {
+      broadcast: stored.seq,
+      channel: place.channel,
+      acceptedAt,
+      expiresAt: expiresAtOf(acceptedAt, ttlSeconds),
+      urgency,
+      ...(topic === undefined ? {} : { topic }),
+      ...(start === undefined ? {} : { since: start.seq }),
+      ...(payload === undefined ? {} : { payload }),
+      ...(redrives === undefined ? {} : { redrives })
+    }
+  }
+}
+
+/** The reason why a broadcast cannot be sent as a whole; undefined: it can. */
+export const wholeError = (whole: WholeBroadcast | undefined): string | undefined => {
+  if (whole === undefined) return noParts
+  return fitsOnePush(whole.body) ? undefined : tooLarge
+}

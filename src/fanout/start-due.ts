@@ -1,0 +1,54 @@
+// Starts broadcasts that were accepted before, at their time. Every process with a planner does:
+// each start names the change that it follows, so NATS stores one, and no lease is waited for.
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { Scheduled, States } from "#nats/follower/states.ts"
+import type { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+
+/** The clock of the service may be set while a process waits. */
+const waitMillisMax = 1_000
+/** A start that was stored, or refused because of another one, is heard of within this time. */
+const heardMillis = 50
+/** Starts that are appended at once: they are stored as one batch. */
+const startsAtOnce = 128
+
+interface Tools {
+  readonly log: EventLog["Service"]
+  readonly states: States["Service"]
+}
+
+const startOne = Effect.fnUntraced(function* (
+  { log }: Tools,
+  { broadcast, channel, schedule, seq }: Scheduled
+) {
+  const at = yield* Clock.currentTimeMillis
+  const body = { broadcast, channel, run: 0, by: "schedule", at, schedule }
+  const subject = subjects.state(broadcast)
+  // After a conflict, another process started the broadcast, or somebody changed it.
+  yield* Effect.catchTag(
+    log.append("log", { subject, type: "broadcast.started/1", body, expect: seq }),
+    "AppendConflict",
+    () => Effect.void
+  )
+})
+
+/** Starts what is due, again and again. */
+export const startDue = Effect.fnUntraced(function* (tools: Tools) {
+  const { states } = tools
+  const warn = makeRateLimitedLog("scheduled broadcasts cannot be started", Effect.logError)
+  yield* states.known
+  while (true) {
+    const now = yield* Clock.currentTimeMillis
+    const scheduled = yield* states.scheduled
+    const due = scheduled.filter(({ startsAt }) => startsAt <= now)
+    yield* Effect.forEach(due, (each) => startOne(tools, each), {
+      concurrency: startsAtOnce,
+      discard: true
+    }).pipe(Effect.catchTag("NatsUnavailable", ({ cause }) => warn({ reason: String(cause) })))
+    const first = scheduled.reduce((least, { startsAt }) => Math.min(least, startsAt), Infinity)
+    const waitMillis = due.length > 0 ? heardMillis : Math.min(first - now, waitMillisMax)
+    yield* Effect.raceFirst(Effect.sleep(waitMillis), states.scheduling)
+  }
+})
