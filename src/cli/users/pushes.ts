@@ -12,8 +12,10 @@ import { demandBroadcast } from "../broadcast.ts"
 import { printRows } from "../terminal/table.ts"
 import { userGiven } from "./given.ts"
 
-/** Broadcasts with their pushes that are read at once. */
+/** Broadcasts whose pushes are read at once. */
 const pageMax = 50
+/** Broadcasts that are read at once, in 32 MiB at most: a gateway has less room. */
+const readMax = 1_000
 
 export interface Filters {
   readonly channel: Option.Option<string>
@@ -83,8 +85,11 @@ const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) 
 /** Reads on where a look at many broadcasts found fewer than wanted. */
 const selected = Effect.fnUntraced(function* (
   user: UserToken,
-  { before, channel, limit, since }: Filters
+  { before, channel, limit, since }: Filters,
+  now: number
 ) {
+  // LOG has broadcasts for years, WORK their pushes for some weeks.
+  const begin = Option.getOrElse(since, () => new Date(now - streams.work.maxAgeMillis))
   const all: Array<ForUser> = []
   let behind: number | undefined
   do {
@@ -92,7 +97,8 @@ const selected = Effect.fnUntraced(function* (
       channel: Option.getOrUndefined(Option.map(channel, channelToken)),
       limit: Math.min(limit - all.length, pageMax),
       behind,
-      since: Option.getOrUndefined(since)?.getTime(),
+      readMax,
+      since: begin.getTime(),
       before: Option.getOrUndefined(before)?.getTime()
     })
     all.push(...found)
@@ -109,8 +115,10 @@ export const auditUser = Effect.fnUntraced(function* (
   json: boolean
 ) {
   const { user } = yield* userGiven(given)
-  const found = yield* broadcast === undefined ? selected(user, filters) : single(broadcast, user)
   const now = (yield* readServerTime).serverMillis
+  const found = yield* broadcast === undefined
+    ? selected(user, filters, now)
+    : single(broadcast, user)
   yield* printRows(
     json,
     found.flatMap((each) => rowsOf(each, now)),

@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import type { PushResult } from "#domain/outcome.ts"
 import { subjects } from "#streams/subjects.ts"
-import type { UserToken } from "#streams/tokens.ts"
+import { directToken, type UserToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { wholeBroadcast } from "../stream/whole-broadcast.ts"
 import { type Listed, listBroadcasts, type Selection } from "./list.ts"
@@ -25,15 +25,17 @@ export interface ForUser extends Listed {
  */
 const makeMayReach = (user: UserToken) => {
   const known = new Map<string, boolean>()
-  return Effect.fnUntraced(function* ({ stored }: Origin) {
+  return Effect.fnUntraced(function* ({ channel, stored }: Origin) {
     const log = yield* EventLog
-    const to = (yield* wholeBroadcast(log, stored))?.to
-    if (to === undefined) return false
-    if (to.users.includes(user)) return true
-    const place = to.channels.join()
+    // The body of a broadcast to one channel is not decoded.
+    const isPlain = channel !== directToken
+    const to = isPlain ? undefined : (yield* wholeBroadcast(log, stored))?.to
+    if (to?.users.includes(user)) return true
+    const channels = isPlain ? [channel] : (to?.channels ?? [])
+    const place = channels.join()
     const found = known.get(place)
     if (found !== undefined) return found
-    const joins = to.channels.map((channel) => subjects.registration(channel, user))
+    const joins = channels.map((each) => subjects.registration(each, user))
     const isMember = (yield* log.lastOf("log", joins)).length > 0
     known.set(place, isMember)
     return isMember

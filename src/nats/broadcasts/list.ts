@@ -9,9 +9,9 @@ import type { Stored } from "../stream/stored.ts"
 import { type Origin, originIn, type Standing, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
-const readMax = 100
-/** Broadcasts that one list looks at: 6 MiB. A client goes on with the next page. */
-const scannedMax = 200
+const readMaxDefault = 100
+/** Such reads of one list, in 6 MiB. A client goes on with the next page. */
+const readsMax = 2
 
 export interface Listed {
   readonly origin: Origin
@@ -29,6 +29,8 @@ export interface Selection<E, R> {
   readonly since: number | undefined
   /** Only those that were stored before this time. */
   readonly before: number | undefined
+  /** Broadcasts that are read at once; absent: 100. */
+  readonly readMax?: number
   /** Undefined: any. */
   readonly publisher: string | undefined
   /** Undefined: any. */
@@ -67,14 +69,14 @@ const endOf = Effect.fnUntraced(function* <E, R>({ before, behind }: Selection<E
  * The selected broadcasts. `next`: the id from which the list goes on; undefined: it is complete.
  */
 export const listBroadcasts = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) {
-  const { channel, limit, since = 0 } = selection
+  const { channel, limit, readMax = readMaxDefault, since = 0 } = selection
   const log = yield* EventLog
   const filter = channel === undefined ? filters.broadcasts : subjects.broadcast("*", channel)
   const rows: Array<Listed> = []
   let before = yield* endOf(selection)
   // Most lists want what they read first: one more says whether others follow.
   let size = Math.min(limit + 1, readMax)
-  for (let scanned = 0; scanned < scannedMax; scanned += size, size = readMax) {
+  for (let scanned = 0; scanned < readsMax * readMax; scanned += size, size = readMax) {
     const found = yield* log.newest("log", filter, { before, limit: size })
     const recent = found.filter(({ at }) => at >= since)
     rows.push(...(yield* select(recent, selection)))
