@@ -7,6 +7,7 @@ import { startNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { createToken, runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
 
 const statesOf = ({ events }: Events): ReadonlyArray<string> =>
   events.map(({ data }) => data.state).filter((state, i, all) => state !== all[i - 1])
@@ -129,6 +130,31 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
       5_000
     )
     for (const stream of [next, other, ...streams]) stream.close()
+  })
+
+  it("ends within a minute when its user may not publish on the channel any more", {
+    timeout: 120_000
+  }, async () => {
+    const { channel, id } = await broadcast(stage, retrying)
+    const natsUrl = stage.nats.url
+    const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "" }
+    await using strict = await startService({ natsUrl, roles: "gateway", env })
+    const permit = async (verb: string) => {
+      const args = ["permissions", verb, channel, idOf("editor"), "--nats", natsUrl]
+      const { code, stderr } = await runCli(args)
+      assert.equal(code, 0, stderr)
+    }
+    await permit("grant")
+    const url = `${strict.url}${broadcastPath(id)}/events`
+    const stream = await until(
+      () => follow(url, "editor"),
+      ({ status }) => status === 200
+    )
+    await permit("revoke")
+    const revokedAt = performance.now()
+    await stream.ended
+    assert.isBelow(stream.endedAt! - revokedAt, 75_000)
+    assert.equal((await follow(url, "editor")).status, 404)
   })
 
   it("ends within 2 s when its token is revoked", async () => {

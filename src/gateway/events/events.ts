@@ -15,8 +15,8 @@ import { endOfRights } from "./rights.ts"
 
 /** Streams of one user, in this process. A browser opens six connections to a server at most. */
 const streamsPerUserMax = 4
-/** Streams of all users, in this process. */
-const streamsMax = 1_000
+/** Streams of all users, in this process: 45 MB. */
+const streamsMax = 256
 /** A stream that its client forgot must not stay for ever. Browsers come back by themselves. */
 const lifetime = "15 minutes"
 /** Proxies close a connection after 30 to 60 seconds without a byte. */
