@@ -11,7 +11,7 @@ import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type Service, settingsFile, startService } from "../support/service.ts"
-import { idOf } from "../support/users.ts"
+import { idOf, tokenOf } from "../support/users.ts"
 
 const env = {
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: idOf("publisher"),
@@ -100,6 +100,16 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     assert.match(other.stderr, /\(400, errno 107\): Idempotency-Key .* another broadcast/)
     const dry = await publish('{"n":6}', "--channel", "news", "--dry-run")
     assert.equal(dry, "would go to 2 browsers of 2 people\n")
+  })
+
+  it("publishes for later", async () => {
+    const at = new Date(Date.now() + 3_600_000).toISOString()
+    const id = idIn(await publish('{"n":7}', "--channel", "news", "--at", at))
+    const shown = JSON.parse((await run("broadcast", "show", id, "--json")).stdout)
+    assert.deepInclude(shown, { state: "scheduled", at })
+    const { stdout } = await run("audit", id, "--user", tokenOf("user0"))
+    assert.match(stdout, / news +scheduled +- +none +- +not started yet /)
+    assert.equal((await run("broadcast", "cancel", id)).code, 0)
   })
 
   it("names what is missing or wrong", async () => {

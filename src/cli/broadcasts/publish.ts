@@ -15,7 +15,7 @@ import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
-import { onOff } from "../terminal/flags.ts"
+import { onOff, timeFlag } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 
 const optional = <A>(flag: Flag.Flag<A>, description: string) =>
@@ -37,6 +37,7 @@ const flags = {
   ttl: optional(Flag.Int("ttl"), "How long push services keep it, in seconds; unset: a day"),
   urgency: optional(Flag.Literals("urgency", Urgency.literals), "Unset: normal"),
   topic: optional(Flag.String("topic"), "Replaces pushes with this topic that wait"),
+  at: timeFlag("at", "When it starts, at most 30 days ahead; unset: at once"),
   key: optional(Flag.String("key"), "Idempotency-Key: repeated, it is the same broadcast"),
   source: Flag.String("source").pipe(
     Flag.withDescription("Who publishes: the principal nats:SOURCE, which needs the rights to"),
@@ -94,7 +95,7 @@ const headersOf = ({ key, topic, ttl, urgency }: Given): Readonly<Record<string,
 
 /** The operation and its body. A broadcast to one channel alone is listed with the channel. */
 const requestOf = Effect.fnUntraced(function* (given: Given) {
-  const { channels, dataByLocale, dryRun, exceptUsers, users } = given
+  const { at, channels, dataByLocale, dryRun, exceptUsers, users } = given
   if (channels.length + users.length === 0)
     return yield* failed("name the recipients: --channel CHANNEL or --user USER")
   const body = {
@@ -102,6 +103,7 @@ const requestOf = Effect.fnUntraced(function* (given: Given) {
     ...(Option.isSome(dataByLocale) && {
       data_by_locale: yield* objectIn(dataByLocale.value, "--data-by-locale")
     }),
+    ...(Option.isSome(at) && { at: at.value.toISOString() }),
     ...(dryRun && { dry_run: true })
   }
   const [channel, ...others] = channels

@@ -27,7 +27,8 @@ export interface Filters {
 
 /** The words for a broadcast without a push to the user. */
 const reasonOf = ({ origin, standing }: ForUser, now: number): string => {
-  const { progress, rejected } = standing
+  const { progress, rejected, state } = standing
+  if (state === "scheduled") return "not started yet"
   if (rejected !== undefined) return "rejected"
   if (now - origin.stored.at > streams.work.maxAgeMillis) return "no longer stored"
   if (progress === undefined) return "not planned yet"
@@ -39,7 +40,8 @@ type View = ReturnType<typeof pushView>
 /** A push as it is shown, or a broadcast without one. */
 interface Row extends Omit<Partial<View>, "outcome"> {
   readonly broadcast: number
-  readonly accepted_at: number
+  /** Or when it was accepted, of one that did not start yet. */
+  readonly started_at: number
   /** Absent: it went to several, or to users. */
   readonly channel?: string
   readonly publisher: string
@@ -52,7 +54,7 @@ const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
   const { header, seq } = origin.stored
   const of = {
     broadcast: seq,
-    accepted_at: origin.stored.at,
+    started_at: standing.schedule?.startedAt ?? origin.stored.at,
     ...(origin.channel !== directToken && {
       channel: decodeToken(origin.channel) ?? origin.channel
     }),
@@ -65,11 +67,11 @@ const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
 
 const shown = {
   heading: [
-    ...["BROADCAST", "ACCEPTED", "CHANNEL", "STATE", "SUBSCRIPTION"],
+    ...["BROADCAST", "STARTED", "CHANNEL", "STATE", "SUBSCRIPTION"],
     ...["OUTCOME", "STATUS", "REASON", "ATTEMPTS", "LAST ATTEMPT"]
   ],
   cellsOf: (row: Row) => [
-    ...[row.broadcast, new Date(row.accepted_at).toISOString(), row.channel, row.state],
+    ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
     ...[row.subscription?.slice(0, 12), row.outcome, row.status, row.reason, row.attempts],
     row.at === undefined ? undefined : new Date(row.at).toISOString()
   ],
