@@ -60,9 +60,9 @@ export const buckets = {
   },
   /**
    * Short-lived entries that processes share: the leases of followers, used page tokens, verified
-   * credentials, logins and sessions; and the day of the last use of tokens, which stays longer.
-   * Not a projection. When the bucket is full, the server deletes the oldest entries, so that a
-   * follower can always renew its lease (twice a second).
+   * credentials, logins and sessions, turns of pushes; and the day of the last use of tokens, which
+   * stays longer. Not a projection. When the bucket is full, the server deletes the oldest entries,
+   * so that a follower can always renew its lease (twice a second).
    */
   cache: {
     name: "bellcast_cache",
@@ -109,6 +109,7 @@ export interface EntryBuckets {
   readonly tokenUse: "cache"
   readonly usedLogin: "cache"
   readonly session: "cache"
+  readonly turns: "cache"
   readonly probe: "cache"
   readonly meta: BucketName
 }
@@ -165,6 +166,8 @@ export const keys = {
   usedLogin: (key: string) => entryKey<"usedLogin">(`login.${key}`),
   /** `key`: an HMAC of the session's token, never the token. */
   session: (key: string) => entryKey<"session">(`session.${key}`),
+  /** How far the pushes of a broadcast with a rate have been given their turns. */
+  turns: (broadcast: number) => entryKey<"turns">(`turns.${broadcast}`),
   /** Written by a health check and read back. */
   probe: (id: string) => entryKey<"probe">(`probe.${id}`)
 } as const

@@ -43,6 +43,8 @@ export const subjects = {
   plan: (channel: ChannelToken, broadcast: number) => `bellcast.plan.${channel}.${broadcast}`,
   /** The pushes of a broadcast to one shard of its channel. */
   shard: (broadcast: number, shard: string) => `bellcast.job.shard.${broadcast}.${shard}`,
+  /** The same, of a broadcast with a rate. */
+  limitedShard: (broadcast: number, shard: string) => `bellcast.job.limited.${broadcast}.${shard}`,
   /** One push that must be attempted again. */
   retry: (origin: OriginToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.job.retry.${origin}.${broadcast}.${user}.${subscription}`,
@@ -81,6 +83,7 @@ export const filters = {
   adopted: "bellcast.evt.adopted.*",
   plans: "bellcast.plan.>",
   shards: "bellcast.job.shard.>",
+  limitedShards: "bellcast.job.limited.>",
   retries: "bellcast.job.retry.>",
   outcomes: "bellcast.outcome.>",
   outcomesIn: (channel: ChannelToken, broadcast: number) =>
@@ -88,7 +91,8 @@ export const filters = {
   shardOutcomesIn: (channel: ChannelToken, broadcast: number) =>
     `bellcast.outcome.${channel}.${broadcast}.shard.>`,
   outcomesOf: (broadcast: number) => `bellcast.outcome.*.${broadcast}.>`,
-  shardsOf: (broadcast: number) => `bellcast.job.shard.${broadcast}.>`,
+  /** With or without a rate. The jobs of retries have another token there, never a number. */
+  shardsOf: (broadcast: number) => `bellcast.job.*.${broadcast}.>`,
   retriesOf: (broadcast: number) => `bellcast.job.retry.*.${broadcast}.>`,
   planOf: (broadcast: number) => `bellcast.plan.*.${broadcast}`,
   deadLetters: "bellcast.dead.>",

@@ -29,6 +29,15 @@ export const work = {
       // of 15 large broadcasts that wait until LOG has room for what follows from their outcomes.
       maxAckPending: 65_536
     },
+    // Shards of broadcasts with a rate. They wait for their turn for hours, so that those without
+    // a rate would wait behind them.
+    limited: {
+      name: "limited",
+      filters: [filters.limitedShards],
+      ackWaitMillis: 15_000,
+      maxDeliver: -1,
+      maxAckPending: 65_536
+    },
     retry: {
       name: "retry",
       filters: [filters.retries],

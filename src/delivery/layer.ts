@@ -16,7 +16,13 @@ import { PushClient } from "./push/client.ts"
 import { PublicKeys } from "./push/public-keys.ts"
 import { makeSend } from "./push/send.ts"
 import { Vapid } from "./push/vapid.ts"
+import { makeTurns } from "./rate/turns.ts"
 
+/**
+ * Shards of broadcasts with a rate that wait for their turns in this process. Each takes up to a
+ * megabyte. The others take their places after half a minute.
+ */
+const limitedInFlight = 32
 /** Retries under way at once; the permits bound what they send. */
 const retriesInFlight = 64
 /** Changes of the states of broadcasts that are carried out at once. */
@@ -32,19 +38,23 @@ export const deliveryLayer = Layer.effectDiscard(
     const { known, orderOf, runOf } = yield* States
     const { shardsInFlight, unrecordedPushesMax } = yield* Settings
     let stopping = false
+    const draining = () => stopping
     const tools: JobTools = {
       send: yield* makeSend,
       record: yield* makeRecord,
       publicKeys: new PublicKeys((yield* Caches).share("public-keys")),
       permits: yield* Semaphore.make(unrecordedPushesMax),
-      draining: () => stopping,
+      draining,
+      turns: yield* makeTurns({ draining, orderOf }),
       orderOf,
       runOf
     }
     const payload = yield* makePayloads
+    const shard = yield* makeShard(tools, payload)
     // No job is taken while a change of its broadcast may be unknown.
     for (const jobs of [
-      consumers.each("work", "deliver", shardsInFlight, yield* makeShard(tools, payload)),
+      consumers.each("work", "deliver", shardsInFlight, shard),
+      consumers.each("work", "limited", limitedInFlight, shard),
       consumers.each("work", "retry", retriesInFlight, yield* makeRetry(tools, payload)),
       consumers.each("log", "states", changesInFlight, yield* makeChanges(tools))
     ])

@@ -1,7 +1,7 @@
 // The states of a broadcast, the changes that are possible, the facts that record them, and what
 // they mean for a job. Pure.
 import * as Schema from "effect/Schema"
-import { BroadcastBody } from "./broadcast.ts"
+import { BroadcastBody, Rate } from "./broadcast.ts"
 
 /**
  *   scheduled ─────┐              waits for its start
@@ -42,6 +42,8 @@ const Schedule = Schema.Struct({
   at: Schema.String,
   /** Sequence of the change with the present payload. Absent: the broadcast has it. */
   payload: Schema.optionalKey(Schema.Int),
+  /** Absent: as the broadcast says. */
+  rate: Schema.optionalKey(Rate),
   /** When the server stored the start. Absent: no earlier change is the start. */
   startedAt: Schema.optionalKey(Schema.Int)
 })

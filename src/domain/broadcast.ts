@@ -68,17 +68,30 @@ export const payloadFields = (data: typeof Data) => ({
 export const BroadcastBody = Schema.Struct({
   ...payloadFields(Data),
   /**
-   * Gateways make dry runs and store none, and store `at` as a header. A NATS client that writes
-   * either into the body wants nothing to be sent now.
+   * Gateways make dry runs and store none, and store `at` and `rate` as headers. A NATS client that
+   * writes one of them into the body wants something else than pushes to all at once.
    */
   dry_run: Schema.optionalKey(Schema.Never),
-  at: Schema.optionalKey(Schema.Never)
+  at: Schema.optionalKey(Schema.Never),
+  rate: Schema.optionalKey(Schema.Never)
 })
 export type BroadcastBody = typeof BroadcastBody.Type
 
+/** Most pushes a second that a broadcast may ask for. */
+export const rateMax = 100_000
+/** Pushes a second of a broadcast: over the whole service, first attempts and retries together. */
+export const Rate = Schema.Int.pipe(
+  Schema.check(Schema.isBetween({ minimum: 1, maximum: rateMax }))
+)
+
 /** Headers of RFC 8030 that a broadcast may have, over HTTP and over NATS. */
-export const headerNames = ["TTL", "Urgency", "Topic"] as const
+const pushHeaderNames = ["TTL", "Urgency", "Topic"] as const
+/** Headers of a stored broadcast: over HTTP, the last ones are members of the body. */
+export const headerNames = [...pushHeaderNames, "Bellcast-Rate"] as const
 type HeaderName = (typeof headerNames)[number]
+
+/** The header of a request with this name, unless it is a member of the body. */
+export const isInBody = (name: HeaderName): boolean => name.startsWith("Bellcast-")
 
 /** Returns those headers that a request or message has, unchanged. */
 export const givenHeaders = (
@@ -93,7 +106,17 @@ export interface BroadcastHeaders {
   readonly ttlSeconds: number
   readonly urgency: Urgency
   readonly topic?: string
+  /** See {@link Rate}. */
+  readonly rate?: number
 }
+
+/** The headers of a stored broadcast for members of the body of its request. */
+export const bodyHeaders = ({
+  rate
+}: {
+  readonly rate: number | undefined
+}): Readonly<Record<string, string>> =>
+  rate === undefined ? {} : { "Bellcast-Rate": String(rate) }
 
 /**
  * Header of a redrive: the id of an earlier broadcast of the channel. The redrive goes only to
@@ -170,11 +193,16 @@ const rules: Readonly<Record<HeaderName, readonly [(value: string) => boolean, s
     `TTL must be a whole number of seconds from 0 to ${ttlSecondsMax}`
   ],
   Urgency: [isUrgency, `Urgency must be one of ${Urgency.literals.join(", ")}`],
-  Topic: [isTopic, "Topic must be 1 to 32 characters of the URL-safe base64 alphabet"]
+  Topic: [isTopic, "Topic must be 1 to 32 characters of the URL-safe base64 alphabet"],
+  "Bellcast-Rate": [
+    (rate) => /^[1-9]\d{0,5}$/.test(rate) && Number(rate) <= rateMax,
+    `Bellcast-Rate must be a whole number of pushes a second from 1 to ${rateMax}`
+  ]
 }
 
 /**
- * Reads TTL (seconds), Urgency and Topic; a missing one has its default (normal urgency, no topic).
+ * Reads TTL (seconds), Urgency, Topic and rate; a missing one has its default (normal urgency, no
+ * topic, no limit).
  */
 export const readHeaders = (
   get: (name: HeaderName) => string | undefined
@@ -183,12 +211,13 @@ export const readHeaders = (
     const [value, [isValid, description]] = [get(name), rules[name]]
     return value === undefined || isValid(value) ? [] : [{ name, description }]
   })
-  const [ttl, urgency, topic] = [get("TTL"), get("Urgency"), get("Topic")]
+  const [ttl, urgency, topic, rate] = headerNames.map(get)
   return {
     headers: {
       ttlSeconds: ttl === undefined ? ttlSecondsDefault : Number(ttl),
       urgency: urgency !== undefined && isUrgency(urgency) ? urgency : "normal",
-      ...(topic === undefined ? {} : { topic })
+      ...(topic === undefined ? {} : { topic }),
+      ...(rate === undefined ? {} : { rate: Number(rate) })
     },
     errors
   }

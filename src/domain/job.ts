@@ -1,6 +1,6 @@
 // The jobs between a broadcast and its outcomes: shards, retries, dead letters, retry delays. Pure.
 import * as Schema from "effect/Schema"
-import { Urgency } from "./broadcast.ts"
+import { Rate, Urgency } from "./broadcast.ts"
 import { StoredReason } from "./reason.ts"
 
 /** A part of the subjects made from a job. Any NATS client can write jobs, so check it. */
@@ -39,7 +39,8 @@ export const BroadcastRef = Schema.Struct({
   /** Sequence of the message in LOG with the payload. Absent: `broadcast`. */
   payload: Schema.optionalKey(Sequence),
   /** The run of the broadcast that the job is of. Absent: 0, before any pause. */
-  run: Schema.optionalKey(Schema.Int)
+  run: Schema.optionalKey(Schema.Int),
+  rate: Schema.optionalKey(Rate)
 })
 export type BroadcastRef = typeof BroadcastRef.Type
 
@@ -54,6 +55,22 @@ export const ShardJob = Schema.Struct({
   floor: MinimumRevisions
 })
 export type ShardJob = typeof ShardJob.Type
+
+/**
+ * Shards of a limited broadcast that have jobs at once: enough that some have pushes to send while
+ * others are read. Each shard that ends appends the job of the one that is so many places behind.
+ */
+export const shardsAtOnce = (rate: number): number =>
+  Math.min(Math.max(2, Math.ceil(rate / 100)), 16)
+
+/** The shard that is so many places behind another one of the same depth; undefined: none is. */
+export const shardBehind = (shard: string, places: number): string | undefined => {
+  if (shard === "all") return undefined
+  const digits = shard.replaceAll(".", "")
+  const behind = Number.parseInt(digits, 16) + places
+  if (behind >= 16 ** digits.length) return undefined
+  return [...behind.toString(16).padStart(digits.length, "0")].join(".")
+}
 
 /**
  * One push to try again. Its last outcome has the attempt number and the time of the next attempt.

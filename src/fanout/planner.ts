@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { lifeMillisMin, shardDepth } from "#domain/broadcast.ts"
 import { changeIn, isPlannedAt } from "#domain/broadcast-state.ts"
-import { type BroadcastRef, sinceOf } from "#domain/job.ts"
+import { type BroadcastRef, shardsAtOnce, sinceOf } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { unavailable } from "#nats/connection/errors.ts"
@@ -105,17 +105,22 @@ const planOf = Effect.fnUntraced(function* (
   )
 })
 
-const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards }: Plan) =>
-  Effect.forEach(
-    shards === 0 ? [] : shardsAt(depth),
+/** Of a broadcast with a rate, the first jobs: each shard that ends leads to another job. */
+const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards }: Plan) => {
+  const { broadcast, rate } = ref
+  const all = shards === 0 ? [] : shardsAt(depth)
+  const subject = rate === undefined ? subjects.shard : subjects.limitedShard
+  return Effect.forEach(
+    rate === undefined ? all : all.slice(0, shardsAtOnce(rate)),
     (shard) =>
       log.once("work", {
-        subject: subjects.shard(ref.broadcast, shard),
+        subject: subject(broadcast, shard),
         type: "shard/1",
         body: { ...ref, shard, floor }
       }),
     { concurrency: appendConcurrency, discard: true }
   )
+}
 
 /** Appends that a broadcast waits for its start, unless somebody has changed it already. */
 const schedule = Effect.fnUntraced(function* (
@@ -160,6 +165,7 @@ const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, star
     channel: decodeToken(channel),
     ...(to.users.length === 0 ? {} : { users: to.users.length }),
     shards: found.shards,
+    ...(ref.rate === undefined ? {} : { rate: ref.rate }),
     ...(ref.redrives === undefined ? {} : { redrives: ref.redrives })
   })
   return done
@@ -176,7 +182,7 @@ const planLater = Effect.fnUntraced(function* (
   if (!isPlannedAt(change)) return done
   const stored = yield* planner.log.at("log", broadcast)
   if (stored === undefined) return never("the broadcast is not in the log")
-  return yield* plan(planner, stored, { seq, at, payload: change.schedule?.payload })
+  return yield* plan(planner, stored, { ...change.schedule, seq, at })
 })
 
 const handle = (planner: Planner, delivery: Delivery) => {

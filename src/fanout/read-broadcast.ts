@@ -37,7 +37,9 @@ export interface Start {
   readonly seq: number
   /** When the server stored it. */
   readonly at: number
-  readonly payload: number | undefined
+  readonly payload?: number
+  /** Instead of that of the broadcast. */
+  readonly rate?: number
 }
 
 interface Wanted {
@@ -86,7 +88,9 @@ export const readBroadcast = (stored: Stored, start?: Start): Wanted | Rejected 
   if (place === undefined) return { reason: noChannel }
   const reason = reasonOf(stored, place)
   if (reason !== undefined) return { reason }
-  const { topic, ttlSeconds, urgency } = readHeaders(header).headers
+  const { headers } = readHeaders(header)
+  const { topic, ttlSeconds, urgency } = headers
+  const rate = start?.rate ?? headers.rate
   const redrives = idIn(header(redrivesHeader))
   const former = place.source === "redrive" ? idIn(header(payloadHeader)) : undefined
   const payload = start?.payload ?? former
@@ -101,6 +105,7 @@ export const readBroadcast = (stored: Stored, start?: Start): Wanted | Rejected 
       expiresAt: expiresAtOf(acceptedAt, ttlSeconds),
       urgency,
       ...(topic === undefined ? {} : { topic }),
+      ...(rate === undefined ? {} : { rate }),
       ...(start === undefined ? {} : { since: start.seq }),
       ...(payload === undefined ? {} : { payload }),
       ...(redrives === undefined ? {} : { redrives })

@@ -12,6 +12,7 @@ export const idleMillisMax = 300_000
 const roleOf: Readonly<Record<string, string>> = {
   planner: "fanout",
   deliver: "delivery",
+  limited: "delivery",
   retry: "delivery",
   states: "delivery"
 }

@@ -15,8 +15,9 @@ export const textFormat = "text/plain; version=0.0.4; charset=utf-8"
  * When the broadcast of the oldest waiting message was accepted, in milliseconds since the epoch.
  */
 const acceptedAtOf = ({ consumer, oldest }: Waiting): number => {
-  // A paused broadcast is meant to wait.
-  if (oldest === undefined || consumer === "states") return Number.POSITIVE_INFINITY
+  // A paused broadcast is meant to wait, and one with a rate.
+  if (oldest === undefined || consumer === "states" || consumer === "limited")
+    return Number.POSITIVE_INFINITY
   return oldest.message.type === "shard/1" || oldest.message.type === "retry/1"
     ? oldest.message.acceptedAt
     : oldest.at

@@ -13,8 +13,9 @@ const backlogKnown = Metric.gauge("bellcast_backlog_known", {
 })
 const pendingJobs = Metric.gauge("bellcast_pending_jobs", {
   description:
-    "Broadcasts to be cut up (planner), shards to be delivered (deliver), pushes to be " +
-    "tried again (retry), changes of states of broadcasts (states). Of the whole service"
+    "Broadcasts to be cut up (planner), shards to be delivered (deliver, limited), " +
+    "pushes to be tried again (retry), changes of states of broadcasts (states). Of the whole " +
+    "service"
 })
 const appended = Metric.counter("bellcast_stream_messages_total", {
   description: "Messages ever appended to a stream. Of the whole service",

@@ -30,6 +30,7 @@ import { persons } from "./sections/persons.ts"
 import { preconditions } from "./sections/preconditions.ts"
 import { pushData } from "./sections/push-data.ts"
 import { pushes } from "./sections/pushes.ts"
+import { rates } from "./sections/rates.ts"
 import { redrives } from "./sections/redrives.ts"
 import { registrations } from "./sections/registrations.ts"
 import { renewal } from "./sections/renewal.ts"
@@ -58,7 +59,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["3.12 renewal", renewal],
   ["4.1-4.3 channels", [...channels, ...registrations]],
   ["4.5 members", members],
-  ["4.4 broadcasts", [...broadcasts, ...pushData, ...broadcastProgress]],
+  ["4.4 broadcasts", [...broadcasts, ...pushData, ...rates, ...broadcastProgress]],
   ["4.6 broadcasts to channels and users", [...direct, ...directProgress]],
   ["4.7 forgotten users", forgottenUsers],
   ["4.8 states of broadcasts", broadcastStates],

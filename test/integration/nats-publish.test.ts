@@ -24,6 +24,9 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     const js = jetstream(nc)
     const withTtl = headers()
     withTtl.set("TTL", "soon")
+    const [withRate, withBadRate] = [headers(), headers()]
+    withRate.set("Bellcast-Rate", "100")
+    withBadRate.set("Bellcast-Rate", "fast")
     const subject = "bellcast.cmd.broadcast.billing.news"
     const bad = [
       await js.publish(subject, "not json"),
@@ -31,6 +34,9 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       await js.publish(subject, `{"data":${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}}`),
       await js.publish(subject, JSON.stringify({ data: { text: "x".repeat(4_000) } })),
       await js.publish(subject, JSON.stringify({ data: {} }), { headers: withTtl }),
+      await js.publish(subject, JSON.stringify({ data: {} }), { headers: withBadRate }),
+      // A header for NATS clients.
+      await js.publish(subject, JSON.stringify({ data: {}, rate: 100 })),
       await js.publish(subject, ""),
       // Only a gateway makes dry runs.
       await js.publish(subject, JSON.stringify({ data: {}, dry_run: true })),
@@ -44,7 +50,8 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       await js.publish("bellcast.cmd.broadcast.billing.news=2Feu", JSON.stringify({ data: {} }))
     ]
     const good = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), {
-      msgID: "invoice-7"
+      msgID: "invoice-7",
+      headers: withRate
     })
     const again = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), {
       msgID: "invoice-7"
@@ -53,7 +60,7 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     assert.equal(again.seq, good.seq)
 
     const counts = await finished(service.url, "news", String(good.seq))
-    assert.deepInclude(counts, { accepted: 1, delivered: 1 })
+    assert.deepInclude(counts, { accepted: 1, delivered: 1, rate: 100 })
     const lines = await until(
       async () =>
         service
@@ -70,6 +77,7 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
           publisher: "nats:billing",
           channel: "news",
           shards: 1,
+          rate: 100,
           msg: "broadcast planned"
         },
         {

@@ -25,7 +25,7 @@ describe("a consumer", () => {
       troubleOf({ ...fine, ...idle }),
       "planner has 5 waiting and nobody took one for 300 s: does a process run the role fanout?"
     )
-    for (const consumer of ["deliver", "retry"])
+    for (const consumer of ["deliver", "limited", "retry"])
       assert.match(troubleOf({ ...fine, ...idle, consumer })!, /role delivery\?$/)
   })
 })

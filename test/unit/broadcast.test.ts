@@ -12,7 +12,9 @@ import {
   ttlSecondsMax
 } from "#domain/broadcast.ts"
 
-type Given = { readonly TTL?: string; readonly Urgency?: string; readonly Topic?: string }
+type Given = Parameters<typeof readHeaders>[0] extends (name: infer Name extends string) => unknown
+  ? { readonly [K in Name]?: string }
+  : never
 const read = (given: Given) => readHeaders((name) => given[name])
 const faultsOf = (given: Given) => read(given).errors.map(({ name }) => name)
 
@@ -96,6 +98,18 @@ describe("the headers of a broadcast", () => {
     "refuse a Topic of %j",
     (Topic) => {
       assert.deepStrictEqual(faultsOf({ Topic }), ["Topic"])
+    }
+  )
+
+  it.for(["1", "1000", "100000"])("take a rate of %s", (rate) => {
+    assert.deepStrictEqual(faultsOf({ "Bellcast-Rate": rate }), [])
+    assert.strictEqual(read({ "Bellcast-Rate": rate }).headers.rate, Number(rate))
+  })
+
+  it.for(["", "0", "01", "-1", "1.5", "1e3", "100001", "1000000", "fast"])(
+    "refuse a rate of %j",
+    (rate) => {
+      assert.deepStrictEqual(faultsOf({ "Bellcast-Rate": rate }), ["Bellcast-Rate"])
     }
   )
 

@@ -18,6 +18,7 @@ import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
+import type { Turn } from "../rate/turns.ts"
 import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import { makeHold } from "./hold.ts"
 import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
@@ -79,7 +80,8 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   job: RetryJob,
   next: NextAttempt,
   { to, variantOf }: Payload,
-  turn: Effect.Effect<void, E>
+  turn: Turn,
+  ready: Effect.Effect<void, E>
 ) {
   const { buckets, orderOf, publicKeys, record, send } = tools
   const present = yield* targetOf(buckets, job, to)
@@ -94,7 +96,8 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   const { locale, padded } = variantOf(target)
   const bodyOf = () => sealAll([target], () => padded, publicKeys)[0]
   const push = { target, ref: job, bodyOf, lastReason: next.lastReason }
-  const attempt = yield* send(push, turn)
+  const attempt = yield* send(push, ready)
+  if (attempt.decidedBy === "process") turn.giveBack()
   const result = yield* record.resultOf({ target, ref: job, attempt, number: next.number, locale })
   const isDeferredUnsent = attempt.kind === "deferred" && attempt.decidedBy === "process"
   return { target, result, isDeferredUnsent }
@@ -150,15 +153,18 @@ const step = (
   let permitsTaken = 0
   // Taken after the place in the send queue, as everywhere: in the other order two pushes could
   // deadlock.
-  const turn = Effect.gen(function* () {
+  const ready = Effect.fnUntraced(function* (turn: Turn) {
     yield* permits.take(1)
     permitsTaken = 1
     // Delivered again, the push of a cancelled broadcast ends unsent; that of a paused one waits.
     if (draining() || orderOf(job) !== "send") return yield* Effect.fail("stop" as const)
     yield* checkNext(log, job, next)
+    if (!(yield* turn.take)) return yield* Effect.fail("stop" as const)
   })
   return Effect.gen(function* () {
-    const attempted = yield* makeAttempt(tools, job, next, payload, turn)
+    const attempted = yield* tools.turns.inTurn(job, true, (turn) =>
+      makeAttempt(tools, job, next, payload, turn, ready(turn))
+    )
     const { isDeferredUnsent, result, target } = attempted
     const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
     // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its
@@ -174,25 +180,26 @@ const step = (
   )
 }
 
+/** The push has ended. An earlier delivery may have died before it wrote what follows. */
+const finish = Effect.fnUntraced(function* (
+  { buckets, record }: RetryTools,
+  job: RetryJob,
+  to: Recipients,
+  result: PushResult,
+  postponed: Ack
+) {
+  const target = yield* targetOf(buckets, job, to)
+  if (typeof target === "string") return done
+  return (yield* record.followUpsAgain(job, [{ target, result }])) ? done : postponed
+})
+
 /** Returns a function that handles retry jobs. */
 export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payload: Payloads) {
   const log = yield* EventLog
   const buckets = yield* Buckets
   const tools: RetryTools = { ...jobTools, log, buckets }
-  const { draining, orderOf, record } = tools
+  const { draining, orderOf, turns } = tools
   const hold = makeHold(log, tools)
-
-  /** The push has ended. An earlier delivery may have died before it wrote what follows. */
-  const finish = Effect.fnUntraced(function* (
-    job: RetryJob,
-    to: Recipients,
-    result: PushResult,
-    postponed: Ack
-  ) {
-    const target = yield* targetOf(buckets, job, to)
-    if (typeof target === "string") return done
-    return (yield* record.followUpsAgain(job, [{ target, result }])) ? done : postponed
-  })
 
   const handle = Effect.fnUntraced(function* (
     delivery: Delivery,
@@ -212,7 +219,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     if (waitMillis > 0) return later(waitMillis)
     const found = yield* payload(job)
     if (found === undefined) return never("the broadcast is not in the log")
-    if (hasEnded) return yield* finish(job, found.to, previous, postponed)
+    if (hasEnded) return yield* finish(tools, job, found.to, previous, postponed)
     return yield* step(tools, job, nextAttemptOf(job, last, readAt), found, postponed).pipe(
       conflictLeaves
     )
@@ -228,6 +235,8 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       if (waitMillis > 0) return later(waitMillis)
     }
     if (draining()) return later(drainingAfterMillis)
+    const postponedMillis = yield* turns.postponed(job)
+    if (postponedMillis > 0) return later(postponedMillis)
     return yield* handle(delivery, job, now)
   })
 })

@@ -14,18 +14,14 @@ import { pushKey } from "#domain/outcome.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { Bodies } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
+import { shareOf } from "../rate/share.ts"
+import type { Turn } from "../rate/turns.ts"
 import type { Audience } from "../recipients/audience.ts"
 import { type Claimed, isClaimed, type Past } from "./claim.ts"
 import type { Recorded } from "./follow-ups.ts"
 import type { Payload } from "./payloads.ts"
 import type { Begin } from "./push-batches.ts"
-import {
-  cancelledEnd,
-  outcomeSubject,
-  provenMillis,
-  type UnsentEnd,
-  unsentResult
-} from "./record.ts"
+import { cancelledEnd, outcomeSubject, provenMillis, unsentResult } from "./record.ts"
 import type { ShardTools } from "./tools.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
@@ -42,6 +38,8 @@ interface ShardRun {
   readonly bodies: Bodies
   readonly variantOf: Payload["variantOf"]
   readonly begin: Begin
+  /** When the rest of the shard is left to the next delivery, by the monotonic clock. */
+  readonly leaveAt: number
   readonly flushing: Semaphore.Semaphore
   readonly results: Array<Recorded & { readonly permit: boolean }>
   /** Open while results wait to be recorded. */
@@ -142,51 +140,64 @@ const prove = Effect.fnUntraced(function* (run: ShardRun) {
 
 /**
  * Takes a permit for one push; fails when it may not be sent: with "stop" because the shard is left
- * to others or to a later run, with "cancelled" because the broadcast was cancelled.
+ * to others or to a later run, with "cancelled" because the broadcast was cancelled, with "late"
+ * because its turn is lost.
  */
-const takePermit = Effect.fnUntraced(function* (run: ShardRun) {
+const takePermit = Effect.fnUntraced(function* (run: ShardRun, turn: Turn) {
   const { draining, orderOf, permits } = run.tools
   yield* permits.take(1)
   yield* prove(run)
   const order = run.failure !== undefined || draining() ? "hold" : orderOf(run.job)
-  if (order !== "send") {
+  if (order === "send" && (yield* turn.take)) run.permits += 1
+  else {
     yield* permits.release(1)
-    return yield* Effect.fail(order === "cancel" ? ("cancelled" as const) : ("stop" as const))
+    const why = { send: "late", cancel: "cancelled", hold: "stop", old: "stop" } as const
+    return yield* Effect.fail(why[order])
   }
-  run.permits += 1
 })
 
 /** Returns the result of one push; undefined: it is left to the next delivery. */
-const resultOfPush = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: number) {
+const resultOfPush = Effect.fnUntraced(function* (
+  run: ShardRun,
+  target: Target,
+  i: number,
+  turn: Turn
+) {
   const { job, tools } = run
   const now = yield* Clock.currentTimeMillis
-  const unsent = (end: UnsentEnd, at: number) => unsentResult(target, 0, at, end)
+  const unsent = unsentResult.bind(undefined, target, 0)
   const order = tools.orderOf(job)
-  if (order === "cancel") return { target, result: unsent(cancelledEnd, now), permit: false }
+  if (order === "cancel") return { target, result: unsent(now, cancelledEnd), permit: false }
   if (order !== "send") return undefined
   if (now >= job.expiresAt)
-    return { target, result: unsent({ fate: "expired", reason: "expired" }, now), permit: false }
-  const turn = Effect.andThen(takePermit(run), run.check(target))
+    return { target, result: unsent(now, { fate: "expired", reason: "expired" }), permit: false }
+  const ready = Effect.andThen(takePermit(run, turn), run.check(target))
   const attempted = yield* Effect.result(
-    tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, turn)
+    tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, ready)
   )
   if (attempted._tag === "Failure") {
     const reason = attempted.failure
     if (reason === "stop") return undefined
+    if (reason === "late") return yield* Effect.fail(reason)
     const at = yield* Clock.currentTimeMillis
     return reason === "cancelled"
-      ? { target, result: unsent(cancelledEnd, at), permit: false }
-      : { target, result: unsent({ fate: "gone", reason }, at), permit: true }
+      ? { target, result: unsent(at, cancelledEnd), permit: false }
+      : { target, result: unsent(at, { fate: "gone", reason }), permit: true }
   }
   const attempt = attempted.success
+  if (attempt.decidedBy === "process") turn.giveBack()
   const { locale } = run.variantOf(target)
   const result = yield* tools.record.resultOf({ target, ref: job, attempt, number: 1, locale })
   return { target, result, permit: true }
 })
 
 const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: number) {
+  const { job, tools } = run
   yield* run.begin(i)
-  const recorded = yield* resultOfPush(run, target, i)
+  const isLeft = run.failure !== undefined || (yield* monotonicMillis) > run.leaveAt
+  const recorded = isLeft
+    ? undefined
+    : yield* tools.turns.inTurn(job, false, (turn) => resultOfPush(run, target, i, turn))
   if (recorded === undefined) {
     run.left += 1
     return
@@ -209,6 +220,7 @@ export const runShard = Effect.fnUntraced(function* (
   { variantOf }: Payload
 ) {
   if (!isClaimed(past)) return { left: 0, isPostponed: past.isPostponed }
+  const share = shareOf(job.rate, tools.concurrency)
   const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
   const run: ShardRun = {
     tools,
@@ -218,6 +230,7 @@ export const runShard = Effect.fnUntraced(function* (
     bodies: new Bodies(todo, (target) => variantOf(target).padded, tools.publicKeys),
     variantOf,
     begin: tools.batches(todo.length),
+    leaveAt: (yield* monotonicMillis) + share.millis,
     flushing: Semaphore.makeUnsafe(1),
     results: [],
     hasResults: Latch.makeUnsafe(),
@@ -229,7 +242,7 @@ export const runShard = Effect.fnUntraced(function* (
     failure: undefined
   }
   const flusher = yield* Effect.forkChild(flushWhenDue(run))
-  const options = { concurrency: tools.concurrency, discard: true } as const
+  const options = { concurrency: share.concurrency, discard: true } as const
   yield* Effect.forEach(todo, (target, i) => push(run, target, i), options).pipe(
     Effect.andThen(Fiber.interrupt(flusher)),
     Effect.andThen(flushRest(run)),

@@ -8,6 +8,7 @@ import type { Recipients } from "#domain/recipients.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { sealedAtOnce } from "../push/encrypt.ts"
+import { appendNext } from "../rate/next-shards.ts"
 import { type Audience, makeAudience } from "../recipients/audience.ts"
 import { makeClaim } from "./claim.ts"
 import { laterPostponed } from "./follow-ups.ts"
@@ -26,6 +27,17 @@ const takenMillis = 500
  * be sent after the last is read.
  */
 const readingMax = 8
+/** The same of broadcasts with a rate, which wait for their turns only afterwards. */
+const limitedReadingMax = 2
+/** A shard that is left with pushes that wait for their turns comes again after this time. */
+const leftMillis = 1_000
+
+const weightOf = ({ targets }: Audience, max: number): number =>
+  Math.min(Math.max(1, targets.length), max)
+
+/** How the delivery of a shard ends that has pushes left. */
+const laterLeft = ({ draining }: JobTools, { rate }: ShardJob) =>
+  later(rate === undefined || draining() ? 0 : leftMillis)
 
 /** Returns a function that handles shard jobs. */
 export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payload: Payloads) {
@@ -40,13 +52,14 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   // each outcome had a handful of results.
   const admission = yield* Semaphore.make(2 * unrecordedPushesMax)
   const reading = yield* Semaphore.make(readingMax)
+  const limitedReading = yield* Semaphore.make(limitedReadingMax)
 
   /** Reads a shard and waits until it may be sent. Returns its audience and the weight of that. */
   const admitted = (job: ShardJob, to: Recipients) =>
-    reading.withPermits(1)(
+    (job.rate === undefined ? reading : limitedReading).withPermits(1)(
       Effect.gen(function* () {
         const found = yield* audience(job, to)
-        const weight = Math.min(Math.max(1, found.targets.length), unrecordedPushesMax)
+        const weight = job.rate === undefined ? weightOf(found, unrecordedPushesMax) : 0
         yield* admission.take(weight)
         return { found, weight }
       })
@@ -70,8 +83,10 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       const past = yield* isFirst ? claim.first(message, found) : claim.again(message, found)
       if (past === "taken") return later(takenMillis)
       const { isPostponed, left } = yield* runShard(tools, message, past, found, pushed)
-      if (left === 0) return isPostponed ? laterPostponed(deliveryCount) : done
-      return (yield* hold(delivery, message, Effect.succeed(!isPostponed))) ?? later(0)
+      const stored = Effect.succeed(!isPostponed)
+      if (left > 0) return (yield* hold(delivery, message, stored)) ?? laterLeft(tools, message)
+      yield* appendNext(log, tools, message)
+      return isPostponed ? laterPostponed(deliveryCount) : done
     }, conflictLeaves)
     const held = yield* hold(delivery, message, isStored)
     if (held !== undefined) return held

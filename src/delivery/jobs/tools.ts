@@ -3,6 +3,7 @@ import type * as Semaphore from "effect/Semaphore"
 import type { States } from "#nats/follower/states.ts"
 import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"
+import type { Turns } from "../rate/turns.ts"
 import type { Begin } from "./push-batches.ts"
 import type { Record } from "./record.ts"
 
@@ -12,6 +13,7 @@ export interface JobTools {
   readonly record: Record
   readonly publicKeys: PublicKeys
   readonly permits: Semaphore.Semaphore
+  readonly turns: Turns
   /**
    * Whether the process is shutting down: pushes under way are finished, the rest is left to
    * others.

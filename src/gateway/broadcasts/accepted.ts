@@ -1,7 +1,7 @@
 // The common part of requests that publish: the form of their bodies, and the 202.
 import * as Schema from "effect/Schema"
 import { PushData } from "#browser/push.ts"
-import { type BroadcastBody, fitsInto, payloadFields } from "#domain/broadcast.ts"
+import { type BroadcastBody, fitsInto, payloadFields, Rate } from "#domain/broadcast.ts"
 import { Acknowledgement, accepted } from "../channels/registration.ts"
 import type { ApiResponse, Call } from "../http/request.ts"
 
@@ -11,7 +11,9 @@ export const published = {
   /** A time of RFC 3339: the broadcast starts then. */
   at: Schema.optionalKey(Schema.String),
   /** Only count whom the broadcast would reach. */
-  dry_run: Schema.optionalKey(Schema.Boolean)
+  dry_run: Schema.optionalKey(Schema.Boolean),
+  /** Pushes a second. */
+  rate: Schema.optionalKey(Rate)
 }
 
 /**

@@ -16,7 +16,7 @@ import { demandRoom } from "../quotas/room.ts"
 import { published } from "./accepted.ts"
 import { findOwn, mayPublish } from "./broadcast.ts"
 import { bodiesMax } from "./direct-post.ts"
-import { directOf, withStart } from "./publish.ts"
+import { directOf, withOptions } from "./publish.ts"
 import { Shown, shown } from "./view.ts"
 
 const { dry_run: _, ...rescheduled } = published
@@ -32,11 +32,11 @@ const notAlone = errorIn("body", "data.state", "Change the state alone")
 const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
   const { value } = yield* decodeBody(request, errors, { times: bodiesMax })
   if (value === undefined) return undefined
-  const { at, state } = value.data
+  const { state } = value.data
   const isAlone = Object.keys(value.data).length === 1
   if (Object.keys(value.data).length === 0) errors.push(noState)
   if (state !== undefined && !isAlone) errors.push(notAlone)
-  yield* withStart({ headers: {}, key: undefined }, at, errors, "data.at")
+  yield* withOptions({ headers: {}, key: undefined }, value.data, errors, "data.")
   return value.data
 })
 
@@ -56,7 +56,7 @@ const storedPayload = Effect.fnUntraced(function* (
 
 const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { caller }: Call) {
   const now = yield* Clock.currentTimeMillis
-  const { at: startAt, state } = wanted
+  const { at: startAt, rate, state } = wanted
   if (state !== undefined) {
     const standing = yield* changeState(origin, state, caller!.id, now)
     return { standing, isDone: standing.state === state }
@@ -66,7 +66,7 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
   const before = yield* standingOf(origin)
   if (before.state !== "scheduled") return { standing: before, isDone: false }
   const payload = yield* storedPayload(origin, wanted)
-  const standing = yield* reschedule(origin, { startAt, payload }, caller!.id, now)
+  const standing = yield* reschedule(origin, { startAt, rate, payload }, caller!.id, now)
   return { standing, isDone: standing.isChanged }
 })
 

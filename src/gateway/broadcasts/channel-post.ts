@@ -11,7 +11,7 @@ import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { Accepted, acceptedAt, published } from "./accepted.ts"
 import { dryRun, Reach } from "./dry-run.ts"
-import { type Given, publish, readGiven, withStart } from "./publish.ts"
+import { type Given, publish, readGiven, withOptions } from "./publish.ts"
 
 const Body = Schema.Struct(published)
 
@@ -24,7 +24,7 @@ const decodeBody = readBody(Body)
 const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
   const given = readGiven(request, errors)
   const body = (yield* decodeBody(request, errors)).value ?? {}
-  return { ...(yield* withStart(given, body.at, errors)), body }
+  return { ...(yield* withOptions(given, body, errors)), body }
 })
 
 export const broadcastPost: Operation<Input> = {
@@ -32,7 +32,10 @@ export const broadcastPost: Operation<Input> = {
   takesJson: "withBody",
   exposes: ["Location"],
   read,
-  run: Effect.fnUntraced(function* ({ body: { at: _, dry_run, ...body }, ...given }, call) {
+  run: Effect.fnUntraced(function* (
+    { body: { at: _, dry_run, rate: __, ...body }, ...given },
+    call
+  ) {
     const id = yield* channelIdOf(call.params)
     const to = { channels: [channelToken(id)], users: [], except: [] }
     if (dry_run === true) return yield* dryRun(to, body)

@@ -15,7 +15,7 @@ import { userIdFault } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { Accepted, acceptedAt, published } from "./accepted.ts"
 import { dryRun, Reach } from "./dry-run.ts"
-import { type Given, publish, readGiven, withStart } from "./publish.ts"
+import { type Given, publish, readGiven, withOptions } from "./publish.ts"
 
 /** 256 KiB: users, channels and variants together are at most so many bytes. */
 export const bodiesMax = 16
@@ -84,7 +84,7 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
   // With another error, nothing of the body is used.
   const body = value ?? { to: {} }
   const to = value === undefined ? noRecipients : yield* readRecipients(value.to, errors)
-  return { ...(yield* withStart(given, value?.at, errors)), body, to }
+  return { ...(yield* withOptions(given, body, errors)), body, to }
 })
 
 export const directPost: Operation<Input> = {
@@ -93,7 +93,7 @@ export const directPost: Operation<Input> = {
   exposes: ["Location"],
   read,
   run: Effect.fnUntraced(function* (
-    { body: { at: _, dry_run, to: named, ...body }, to, ...given },
+    { body: { at: _, dry_run, rate: __, to: named, ...body }, to, ...given },
     call
   ) {
     const { channels = [], except_users = [], users = [] } = named

@@ -6,9 +6,11 @@ import * as Effect from "effect/Effect"
 import { canonicalJson } from "#basics/json.ts"
 import {
   type BroadcastBody,
+  bodyHeaders,
   fitsOnePush,
   givenHeaders,
   headerNames,
+  isInBody,
   publisherHeaders,
   readHeaders
 } from "#domain/broadcast.ts"
@@ -33,9 +35,10 @@ export interface Given {
 
 /** Adds what is wrong with the headers to `errors`. */
 export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Given => {
-  const given = (name: string) => request.headers[name.toLowerCase()]
+  const given = (name: Parameters<typeof isInBody>[0]) =>
+    isInBody(name) ? undefined : request.headers[name.toLowerCase()]
   for (const error of readHeaders(given).errors) errors.push({ location: "header", ...error })
-  const key = given("Idempotency-Key")
+  const key = request.headers["idempotency-key"]
   if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
     errors.push(
       errorIn(
@@ -48,17 +51,22 @@ export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Give
   return { headers: givenHeaders(given), key }
 }
 
-/** Adds the start that a body asks for to the headers, and what is wrong with it to `errors`. */
-export const withStart = Effect.fnUntraced(function* (
+/**
+ * Adds the members of a body that are stored as headers to these, and what is wrong with the start
+ * to `errors`. `path`: that of the members in the body.
+ */
+export const withOptions = Effect.fnUntraced(function* (
   given: Given,
-  at: string | undefined,
+  { at, rate }: { readonly at?: string; readonly rate?: number },
   errors: Array<ErrorDetail>,
-  name = "at"
+  path = ""
 ) {
-  if (at === undefined) return given
+  const headers = { ...given.headers, ...bodyHeaders({ rate }) }
+  if (at === undefined) return { ...given, headers }
+  const name = `${path}at`
   const error = startError(at, yield* Clock.currentTimeMillis)
   if (error !== undefined) errors.push(errorIn("body", name, `Invalid value for ${name}: ${error}`))
-  return { ...given, headers: { ...given.headers, [startHeader]: at } }
+  return { ...given, headers: { ...headers, [startHeader]: at } }
 })
 
 /** The broadcast of a request. */

@@ -2,7 +2,7 @@
 // accepted = delivered + waiting + retrying + expired + dead + gone + cancelled.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { publisherOf } from "#domain/broadcast.ts"
+import { publisherOf, Rate, readHeaders } from "#domain/broadcast.ts"
 import { BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
 import { type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
 import type { Origin, Standing } from "#nats/broadcasts/state.ts"
@@ -46,6 +46,8 @@ export const BroadcastObject = Schema.Struct({
   started_at: Schema.optionalKey(Schema.Int),
   /** Named users without a subscription; absent where none are named. */
   without_subscription: Schema.optionalKey(Schema.Int),
+  /** Pushes a second at most; absent: as many as can be sent. */
+  rate: Schema.optionalKey(Rate),
   /** The reason why nothing is sent. */
   rejected: Schema.optionalKey(Schema.String)
 })
@@ -116,6 +118,7 @@ export const viewOf = Effect.fnUntraced(function* (
   { change, expiresAt, progress, rejected, schedule, state }: Standing
 ) {
   const { source, stored } = origin
+  const rate = schedule?.rate ?? readHeaders(stored.header).headers.rate
   const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
   const view: View = {
     ...counts,
@@ -123,6 +126,7 @@ export const viewOf = Effect.fnUntraced(function* (
     to: yield* recipientsOf(origin),
     last_modified: Math.max(counts.last_modified, change?.at ?? 0),
     ...timesOf(schedule),
+    ...(rate === undefined || rejected !== undefined ? {} : { rate }),
     ...(rejected === undefined ? {} : { rejected })
   }
   return view

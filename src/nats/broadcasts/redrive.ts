@@ -2,7 +2,13 @@
 // or expired: for requests and for the command alike.
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { byHeaders, givenHeaders, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
+import {
+  bodyHeaders,
+  byHeaders,
+  givenHeaders,
+  payloadHeader,
+  redrivesHeader
+} from "#domain/broadcast.ts"
 import { subjects } from "#streams/subjects.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { type Origin, standingOf } from "./state.ts"
@@ -30,12 +36,16 @@ export const undeliveredOf = Effect.fnUntraced(function* (origin: Origin) {
   return isStored ? count : yield* new NotRedriven({ reason: "forgotten" })
 })
 
-/** The header that names the payload which was sent, where the broadcast itself has another. */
-const payloadHeaders = Effect.fnUntraced(function* (origin: Origin) {
+/** The headers of what was changed before the start: of the payload that was sent, and the rate. */
+const changedHeaders = Effect.fnUntraced(function* (origin: Origin) {
   const { header } = origin.stored
   const former = origin.source === "redrive" ? header(payloadHeader) : undefined
-  const payload = (yield* standingOf(origin)).schedule?.payload ?? former
-  return payload === undefined ? {} : { [payloadHeader]: String(payload) }
+  const { schedule } = yield* standingOf(origin)
+  const payload = schedule?.payload ?? former
+  return {
+    ...(payload === undefined ? {} : { [payloadHeader]: String(payload) }),
+    ...bodyHeaders({ rate: schedule?.rate })
+  }
 })
 
 const append = Effect.fnUntraced(function* (origin: Origin, by: string) {
@@ -55,7 +65,7 @@ const append = Effect.fnUntraced(function* (origin: Origin, by: string) {
   const headers = {
     ...givenHeaders(header),
     ...byHeaders(by),
-    ...(yield* payloadHeaders(origin)),
+    ...(yield* changedHeaders(origin)),
     [redrivesHeader]: String(broadcast)
   }
   const { type, ...body } = message

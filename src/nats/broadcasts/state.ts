@@ -182,19 +182,28 @@ export const changeState = (origin: Origin, wanted: WantedState, by: string, at:
 /** Another payload of a broadcast. */
 export type NewPayload = Pick<typeof BroadcastChanged.Type, "data" | "data_by_locale" | "parts">
 
-/**
- * Changes a broadcast that has not started, and returns what is then. `startAt`: undefined leaves
- * it; `payload`: without keys leaves it.
- */
+interface NewSchedule {
+  /** Undefined leaves it. */
+  readonly startAt: string | undefined
+  readonly rate: number | undefined
+  /** Without keys leaves it. */
+  readonly payload: NewPayload
+}
+
+/** Changes a broadcast that has not started, and returns what is then. */
 export const reschedule = (
   origin: Origin,
-  { payload, startAt }: { readonly startAt: string | undefined; readonly payload: NewPayload },
+  { payload, rate, startAt }: NewSchedule,
   by: string,
   at: number
 ) =>
   decided(origin, ({ schedule, state }) => {
     if (state !== "scheduled" || schedule === undefined) return undefined
-    const next = startAt === undefined ? schedule : { ...schedule, at: startAt }
+    const next = {
+      ...schedule,
+      at: startAt ?? schedule.at,
+      ...(rate === undefined ? {} : { rate })
+    }
     const base = { ...about(origin, next), schedule: next }
     return { type: "broadcast.changed/1", ...base, run: 0, by, at, ...payload }
   })

@@ -85,6 +85,8 @@ interface EntryValues {
   readonly tokenUse: { readonly v: 1; readonly day: string }
   readonly usedLogin: { readonly v: 1 }
   readonly session: SessionEntry
+  /** Up to this time, in milliseconds since the epoch. */
+  readonly turns: { readonly until: number }
   readonly probe: { readonly probe: number }
   readonly meta: Meta
 }

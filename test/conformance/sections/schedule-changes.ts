@@ -41,7 +41,8 @@ const changed: ReadonlyArray<readonly [name: string, data: object]> = [
   ["its start", { at: sooner }],
   ["its data", { data: { n: 2 } }],
   ["its variants", { data_by_locale: { de: {} } }],
-  ["all of it", { at: sooner, data: {}, data_by_locale: {} }]
+  ["its rate", { rate: 9 }],
+  ["all of it", { at: sooner, rate: 9, data: {}, data_by_locale: {} }]
 ]
 
 export const scheduleChanges: ReadonlyArray<Case> = [

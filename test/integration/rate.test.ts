@@ -1,0 +1,152 @@
+// Broadcasts with a rate: over the whole service, first attempts and retries together.
+import { assert, describe, it } from "vitest"
+import { call, finishedAt, publishAt, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
+import { startNats } from "../support/nats.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+/** When the push service read the pushes, in order. */
+const receiptsOf = ({ agents }: PushService) =>
+  agents.flatMap(({ attempts }) => attempts.map(({ at }) => at)).sort((a, b) => a - b)
+
+/** The most receipts within so many milliseconds. */
+const mostWithin = (receipts: ReadonlyArray<number>, millis: number): number => {
+  let most = 0
+  for (let first = 0, last = 0; last < receipts.length; last++) {
+    while (receipts[last]! - receipts[first]! >= millis) first++
+    most = Math.max(most, last - first + 1)
+  }
+  return most
+}
+
+const shown = async (base: string, id: string) =>
+  (await call(base, "GET", `/broadcasts/${id}`, "publisher")).body.data
+
+const isSent = (count: number) => (view: Record<string, number>) =>
+  view["delivered"]! + view["retrying"]! >= count
+
+describe("a broadcast with a rate", { timeout: 120_000 }, () => {
+  it("is sent by two workers at this rate, retries included, and others meanwhile", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    const rest = startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
+    const worker = () => startService({ natsUrl: nats.url, roles: "delivery" })
+    await using gateway = await rest
+    await using _first = await worker()
+    await using _second = await worker()
+    const once = { script: ["503 retry-after 1", "201"] }
+    const agents = Array.from({ length: 500 }, (_, i) => push.subscribe(i % 10 === 0 ? once : {}))
+    await fillChannels(nats.url, [
+      { name: "news", subscriptions: agents.map(({ subscription }) => subscription) },
+      { name: "few", subscriptions: [push.subscribe().subscription] }
+    ])
+    const began = Date.now()
+    const id = await publishAt(gateway.url, "/channels/news", { data: { n: 1 }, rate: 50 })
+    const other = await publishAt(gateway.url, "/channels/few", { data: { n: 2 } })
+    await finishedAt(gateway.url, `/broadcasts/${other}`, "publisher")
+    assert.deepInclude(await shown(gateway.url, id), { state: "running", rate: 50 })
+    assert.isUndefined((await shown(gateway.url, other)).rate)
+    const done = await finishedAt(gateway.url, `/broadcasts/${id}`, "publisher", 60_000)
+    assert.deepInclude(done, { accepted: 500, delivered: 500, rate: 50 })
+    const receipts = receiptsOf(push)
+    assert.lengthOf(receipts, 551)
+    const seconds = (receipts.at(-1)! - began) / 1_000
+    const most = mostWithin(receipts, 5_000)
+    process.stdout.write(`551 pushes in ${seconds} s, at most ${most} in 5 s\n`)
+    // A busy machine reads some pushes late, and those after them in time.
+    assert.isAtMost(most, 5 * 50 * 1.15)
+  })
+
+  it("is sent at the rate that it had at its start", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const subscriptions = Array.from({ length: 20 }, () => push.subscribe().subscription)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
+    const at = new Date(Date.now() + 3_000).toISOString()
+    const id = await publishAt(service.url, "/channels/news", { data: { n: 1 }, rate: 1_000, at })
+    const path = `/broadcasts/${id}`
+    const changed = await call(service.url, "PATCH", path, "publisher", { data: { rate: 5 } })
+    assert.deepInclude(changed.body.data, { state: "scheduled", rate: 5 })
+    const done = await finishedAt(service.url, path, "publisher")
+    assert.deepInclude(done, { delivered: 20, rate: 5 })
+    const receipts = receiptsOf(push)
+    assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 3_000)
+  })
+
+  it("keeps a rate of one push a second over three workers", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const worker = () => startService({ natsUrl: nats.url, roles: "delivery" })
+    await using _second = await worker()
+    await using _third = await worker()
+    const subscriptions = Array.from({ length: 10 }, () => push.subscribe().subscription)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
+    const id = await publishAt(service.url, "/channels/news", { data: { n: 1 }, rate: 1 })
+    await finishedAt(service.url, `/broadcasts/${id}`, "publisher", 60_000)
+    const receipts = receiptsOf(push)
+    process.stdout.write(`${receipts.map((at) => at - receipts[0]!).join(" ")}\n`)
+    // One push may be late by as much as the next one is not.
+    assert.isAtMost(mostWithin(receipts, 3_000), 5)
+    assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 7_500)
+  })
+
+  it("is paused, goes on, and is cancelled at once, and a stop does not wait for it", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using gateway = await startService({
+      natsUrl: nats.url,
+      roles: "gateway,projection,fanout,tally"
+    })
+    const worker = await startService({ natsUrl: nats.url, roles: "delivery" })
+    const subscriptions = Array.from({ length: 60 }, () => push.subscribe().subscription)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
+    const id = await publishAt(gateway.url, "/channels/news", { data: { n: 1 }, rate: 2 })
+    const path = `/broadcasts/${id}`
+    const change = (state: string) =>
+      call(gateway.url, "PATCH", path, "publisher", { data: { state } })
+    await until(() => shown(gateway.url, id), isSent(2))
+    assert.equal((await change("paused")).status, 200)
+    const inPause = await until(
+      () => shown(gateway.url, id),
+      ({ state }) => state === "paused"
+    )
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    const atPause = push.requests
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    assert.equal(push.requests, atPause, JSON.stringify(inPause))
+    assert.equal((await change("running")).status, 200)
+    await until(() => shown(gateway.url, id), isSent(atPause + 2))
+    const stopping = performance.now()
+    await worker.stop()
+    assert.isBelow(performance.now() - stopping, 10_000)
+    await using _next = await startService({ natsUrl: nats.url, roles: "delivery" })
+    const before = push.requests
+    await until(() => shown(gateway.url, id), isSent(before + 2))
+    assert.equal((await change("cancelled")).status, 200)
+    const done = await finishedAt(gateway.url, path, "publisher")
+    assert.deepInclude(done, { accepted: 60, delivered: push.requests })
+    assert.equal(done["cancelled"], 60 - push.requests)
+  })
+
+  it("leaves handlers and permits to others, however many such broadcasts wait", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({
+      natsUrl: nats.url,
+      env: { BELLCAST_UNRECORDED_PUSHES_MAX: "8", BELLCAST_SHARDS_IN_FLIGHT: "2" }
+    })
+    const subscriptions = Array.from({ length: 100 }, () => push.subscribe().subscription)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
+    const limited: Array<string> = []
+    for (let n = 0; n < 40; n++)
+      limited.push(await publishAt(service.url, "/channels/news", { data: { n }, rate: 1 }))
+    const id = await publishAt(service.url, "/channels/news", { data: { n: "other" } })
+    const done = await finishedAt(service.url, `/broadcasts/${id}`, "publisher")
+    assert.deepInclude(done, { delivered: 100 })
+    for (const each of limited)
+      assert.deepInclude(await shown(service.url, each), { state: "running" })
+  })
+})
