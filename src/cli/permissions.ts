@@ -27,6 +27,7 @@ import {
   isChannelToken
 } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
+import { printLeftStanding } from "./broadcasts/left-standing.ts"
 import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandLog, demandRoom } from "./nats/room.ts"
@@ -204,6 +205,7 @@ const revoke = Command.make(
       if (remove) yield* userToRemove(principal)
       const changed = yield* setRight(channel, principal, right, false)
       yield* Console.log(printable(`${principal} ${changeText(channel, right, false, changed)}`))
+      if (!register) yield* printLeftStanding(principal, channelToken(channel))
       if (!remove) return
       const was = (yield* removeRegistration(channel, principal)) ? "no longer" : "not"
       yield* Console.log(printable(`${principal} is ${was} registered on ${channel}`))

@@ -5,6 +5,7 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { keys } from "#streams/buckets.ts"
+import { printLeftStanding } from "../broadcasts/left-standing.ts"
 import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
@@ -22,6 +23,7 @@ const revoke = Effect.fnUntraced(function* (name: string) {
   const seq = yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
   yield* untilApplied("permissions", keys.token(hash), seq)
   yield* Console.log(`the token ${name} is revoked: within a second no gateway accepts it`)
+  yield* printLeftStanding(`token:${name}`)
 })
 
 const name = Argument.String("name").pipe(Argument.withDescription("The name of the token"))

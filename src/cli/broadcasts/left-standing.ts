@@ -1,0 +1,35 @@
+// Says which scheduled broadcasts start although their publisher lost a right: rights count when a
+// broadcast is accepted.
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import { publisherOf } from "#domain/broadcast.ts"
+import { scheduledBroadcasts } from "#nats/broadcasts/scheduled.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import type { ChannelToken } from "#streams/tokens.ts"
+
+/** Those that `principal` published; with `channel`, only those to it. */
+export const printLeftStanding = Effect.fnUntraced(function* (
+  principal: string,
+  channel?: ChannelToken
+) {
+  const log = yield* EventLog
+  const own = (yield* scheduledBroadcasts).filter(
+    ({ source, stored }) =>
+      // Nobody knows who had the right by a principal that several share.
+      principal.startsWith("system.") || publisherOf(source, stored.header) === principal
+  )
+  const left = yield* Effect.filter(own, ({ stored }) =>
+    channel === undefined
+      ? Effect.succeed(true)
+      : Effect.map(
+          wholeBroadcast(log, stored),
+          (whole) => whole?.to.channels.includes(channel) ?? false
+        )
+  )
+  if (left.length === 0) return
+  const ids = left.map(({ stored }) => stored.seq).join(", ")
+  yield* Console.log(
+    `still scheduled, and sent at their time unless cancelled (bellcast broadcast cancel): ${ids}`
+  )
+})

@@ -1,0 +1,43 @@
+// Revoking the rights of those who published scheduled broadcasts.
+import { assert, it } from "vitest"
+import { call, publishAt } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
+import { runCli } from "../support/run-cli.ts"
+import { startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
+
+const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
+
+it("names the broadcasts that a revoked publisher leaves scheduled", async () => {
+  await using nats = await startNats()
+  const env = {
+    BELLCAST_AUTH_POLICIES: "basicauth,token",
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: `other=${idOf("nobody")}`
+  }
+  await using service = await startService({ natsUrl: nats.url, env })
+  const cli = (...args: ReadonlyArray<string>) => runCli([...args, "--nats", nats.url])
+  const publisher = idOf("publisher")
+  for (const channel of ["news", "sport"])
+    assert.equal((await cli("permissions", "grant", channel, publisher)).code, 0)
+  const at = inHours(1)
+  const news = await publishAt(service.url, "/channels/news", { at })
+  const both = await publishAt(service.url, "/broadcasts", {
+    at,
+    to: { channels: ["news", "sport"] }
+  })
+  const sport = await publishAt(service.url, "/channels/sport", { at })
+  const ended = await publishAt(service.url, "/channels/news", { at })
+  assert.equal((await cli("broadcast", "cancel", ended)).code, 0)
+  const revoked = await cli("permissions", "revoke", "news", publisher)
+  assert.match(revoked.stdout, new RegExp(`\\(bellcast broadcast cancel\\): ${news}, ${both}\\n$`))
+  assert.match((await cli("permissions", "revoke", "sport", publisher)).stdout, /: \d+, \d+\n$/)
+  const none = await cli("permissions", "revoke", "else", publisher)
+  assert.notInclude(none.stdout, "scheduled")
+
+  const made = await cli("token", "create", "cron", "--channel", "*", "--expires", "9h")
+  const authorization = `Bearer ${made.stdout.trim()}`
+  const path = "/channels/news"
+  const { body } = await call(service.url, "POST", path, undefined, { at }, { authorization })
+  assert.match((await cli("token", "revoke", "cron")).stdout, new RegExp(`: ${body.id}\\n$`))
+  assert.notEqual(body.id, sport)
+})
