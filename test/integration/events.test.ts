@@ -1,7 +1,7 @@
 // Streams of events: what becomes of a broadcast, while it runs.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { broadcastPath, changeState, patchState } from "../support/broadcast-states.ts"
-import { finishedAt, join, publish, until } from "../support/client.ts"
+import { finishedAt, join, publishAt, until } from "../support/client.ts"
 import { type Events, follow } from "../support/events.ts"
 import { startNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
@@ -26,12 +26,17 @@ let channels = 0
  * A broadcast to some browsers on a channel of its own, and a function that opens its stream, as a
  * publisher of its own.
  */
-const broadcast = async ({ push, url }: Stage, script: ReadonlyArray<string>, browsers = 1) => {
+const broadcast = async (
+  { push, url }: Stage,
+  script: ReadonlyArray<string>,
+  browsers = 1,
+  body: object = {}
+) => {
   const channel = `c${++channels}`
   const agents = Array.from({ length: browsers }, () => push.subscribe({ script: [...script] }))
   const subscriptions = agents.map(({ subscription }) => subscription)
   await join([url], channel, subscriptions, 24, `${channel}-user`)
-  const id = await publish(url, channel, { n: 1 })
+  const id = await publishAt(url, `/channels/${channel}`, { data: { n: 1 }, ...body })
   const open = (lastEventId?: string) =>
     follow(`${url}${broadcastPath(id)}/events`, `reader-${channel}`, lastEventId)
   return { channel, id, open }
@@ -102,6 +107,20 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
     await stream.ended
     const last = stream.events.at(-1)?.data
     assert.deepInclude(last, { state: "cancelled", finished: true, cancelled: 3, retrying: 0 })
+  })
+
+  it("follows scheduled broadcasts to their end, or to their cancellation", async () => {
+    const startsIn = (millis: number) => ({ at: new Date(Date.now() + millis).toISOString() })
+    const soon = await broadcast(stage, ["201"], 1, startsIn(6_000))
+    const never = await broadcast(stage, ["201"], 1, startsIn(600_000))
+    const [sent, stopped] = await Promise.all([soon.open(), never.open()])
+    await when(stopped, ({ events }) => events.length > 0)
+    await changeState(stage.url, never.id, "cancelled")
+    await Promise.all([sent.ended, stopped.ended])
+    assert.deepEqual([statesOf(sent)[0], statesOf(sent).at(-1)], ["scheduled", "finished"])
+    assert.deepInclude(sent.events.at(-1)?.data, { accepted: 1, delivered: 1 })
+    assert.deepEqual(statesOf(stopped), ["scheduled", "cancelled"])
+    assert.deepInclude(stopped.events.at(-1)?.data, { accepted: 0, finished: true })
   })
 
   it("sends no event that the client has, and a comment every 15 s", async () => {
