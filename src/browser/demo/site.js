@@ -44,16 +44,37 @@ const countsOf = (data) => {
   return `Broadcast ${data.id}: ${counts.join(", ") || "nobody to send it to"}.`
 }
 
+/** The events of a broadcast, for a minute. EventSource could not send the login. */
+const eventsOf = async function* (url) {
+  const [headers, signal] = [{ authorization: token() }, AbortSignal.timeout(60_000)]
+  const { body } = await fetchQuietly(`${url}/events`, { headers, signal })
+  if (body === null) return
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ""
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const events = (text + part.value).split("\n\n")
+    text = events.pop() ?? ""
+    for (const event of events) {
+      const [, data] = /^data: (.*)$/m.exec(event) ?? []
+      if (data) yield JSON.parse(data)
+    }
+  }
+}
+
 /** Follows a broadcast until its last push has an outcome, for a minute. Returns its counts. */
 export const follow = async (url) => {
   const row = add("outcome", "Broadcast: waiting")
-  for (const end = Date.now() + 60_000; Date.now() < end; await wait(300)) {
-    const response = await fetchQuietly(url, { headers: { authorization: token() } })
-    const { data } = await response.json()
-    if (!data || (data.shards === 0 && !data.finished)) continue
-    const audit = `Push by push: make audit BROADCAST=${data.id}`
-    change(row, { text: countsOf(data), details: `${JSON.stringify(data, null, 2)}\n\n${audit}` })
-    if (data.finished) break
+  try {
+    for await (const data of eventsOf(url)) {
+      if (data.shards === 0 && !data.finished) continue
+      const audit = `Push by push: make audit BROADCAST=${data.id}`
+      change(row, {
+        text: countsOf(data),
+        details: `${JSON.stringify(data, null, 2)}\n\n${audit}`
+      })
+    }
+  } catch (error) {
+    console.debug(error)
   }
   return row.text
 }
