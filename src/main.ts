@@ -31,6 +31,7 @@ import { refuseOtherForm } from "#nats/admin/form.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { refuseFewerCopies } from "#nats/admin/replicas.ts"
+import { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import { whenReady } from "#nats/connection/ready.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { fullnessLayer } from "#nats/watch/fullness.ts"
@@ -78,7 +79,7 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "gateway":
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
-        Layer.provide(RequestRates.layer),
+        Layer.provide([RequestRates.layer, JoinedChannels.layer]),
         Layer.provide(
           Layer.succeed(VapidPublicKeys, {
             current: secrets.vapidPublicKey,

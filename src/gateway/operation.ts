@@ -6,6 +6,7 @@ import type { Settings } from "#config"
 import type { IdentityUnavailable } from "#identity/errors.ts"
 import type { Identity } from "#identity/identity.ts"
 import type { Health } from "#monitoring/health.ts"
+import type { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import type { BroadcastWatch } from "#nats/broadcasts/watch.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Watermark } from "#nats/follower/watermark.ts"
@@ -27,6 +28,7 @@ export type Services =
   | VapidPublicKeys
   | Health
   | RequestRates
+  | JoinedChannels
   | Identity
   | Backlog
   | BroadcastWatch

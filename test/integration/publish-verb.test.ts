@@ -112,6 +112,13 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     assert.equal((await run("broadcast", "cancel", id)).code, 0)
   })
 
+  it("warns of a channel that nobody is registered to", async () => {
+    assert.equal((await run("permissions", "grant", "newz", "nats:operator")).code, 0)
+    const { code, stderr, stdout } = await run("publish", "{}", "--channel", "newz")
+    assert.deepEqual([code, stderr], [0, "bellcast: Nobody is registered to the channel newz\n"])
+    idIn(stdout)
+  })
+
   it("names what is missing or wrong", async () => {
     const refused = async (expected: RegExp, ...args: ReadonlyArray<string>) => {
       const { code, stderr, stdout } = await run("publish", ...args)

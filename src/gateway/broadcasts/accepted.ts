@@ -1,7 +1,11 @@
 // The common part of requests that publish: the form of their bodies, and the 202.
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { PushData } from "#browser/push.ts"
 import { type BroadcastBody, fitsInto, payloadFields, Rate } from "#domain/broadcast.ts"
+import type { Recipients } from "#domain/recipients.ts"
+import { JoinedChannels } from "#nats/broadcasts/joined.ts"
+import { decodeToken } from "#streams/tokens.ts"
 import { Acknowledgement, accepted } from "../channels/registration.ts"
 import type { ApiResponse, Call } from "../http/request.ts"
 
@@ -33,12 +37,19 @@ export const Accepted = Schema.Struct({
   warnings: Schema.Array(Schema.String)
 })
 
+/** Sentences about those of these channels that nobody is registered to. */
+export const channelWarnings = Effect.fnUntraced(function* (channels: Recipients["channels"]) {
+  const empty = yield* (yield* JoinedChannels).without(channels)
+  return empty.map((channel) => `Nobody is registered to the channel ${decodeToken(channel)}`)
+})
+
 /** The 202 of a broadcast that is below `path`. */
 export const acceptedAt = (
   path: string,
   broadcast: number,
   body: BroadcastBody,
-  { request, rootUrl }: Pick<Call, "request" | "rootUrl">
+  { request, rootUrl }: Pick<Call, "request" | "rootUrl">,
+  warnings: ReadonlyArray<string> = []
 ): ApiResponse => {
   const url = `${rootUrl}${path}/broadcasts/${broadcast}`
   const data: typeof Accepted.Type = {
@@ -46,7 +57,7 @@ export const acceptedAt = (
     message: "Accepted",
     id: String(broadcast),
     ...(request.source === undefined ? { url } : {}),
-    warnings: fitsInto(body, androidBytesMax) ? [] : [androidWarning]
+    warnings: fitsInto(body, androidBytesMax) ? warnings : [androidWarning, ...warnings]
   }
   return { ...accepted, body: data, broadcast, headers: { Location: url } }
 }

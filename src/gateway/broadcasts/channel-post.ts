@@ -9,7 +9,7 @@ import { readBody } from "../http/body.ts"
 import type { ErrorDetail } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { Accepted, acceptedAt, published } from "./accepted.ts"
+import { Accepted, acceptedAt, channelWarnings, published } from "./accepted.ts"
 import { dryRun, Reach } from "./dry-run.ts"
 import { type Given, publish, readGiven, withOptions } from "./publish.ts"
 
@@ -39,8 +39,11 @@ export const broadcastPost: Operation<Input> = {
     const id = yield* channelIdOf(call.params)
     const to = { channels: [channelToken(id)], users: [], except: [] }
     if (dry_run === true) return yield* dryRun(to, body)
-    const broadcast = yield* publish({ ...given, body, to, isPlain: true }, call.caller!)
-    return acceptedAt(`/channels/${encodeURIComponent(id)}`, broadcast, body, call)
+    const [broadcast, warnings] = yield* Effect.all(
+      [publish({ ...given, body, to, isPlain: true }, call.caller!), channelWarnings(to.channels)],
+      { concurrency: 2 }
+    )
+    return acceptedAt(`/channels/${encodeURIComponent(id)}`, broadcast, body, call, warnings)
   }),
   doc: {
     summary: "Broadcast to everybody who is registered to a channel",

@@ -13,7 +13,7 @@ import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import { userIdFault } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
-import { Accepted, acceptedAt, published } from "./accepted.ts"
+import { Accepted, acceptedAt, channelWarnings, published } from "./accepted.ts"
 import { dryRun, Reach } from "./dry-run.ts"
 import { type Given, publish, readGiven, withOptions } from "./publish.ts"
 
@@ -100,8 +100,11 @@ export const directPost: Operation<Input> = {
     const namesUsers = users.length + except_users.length > 0
     if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
     if (dry_run === true) return yield* dryRun(to, body)
-    const broadcast = yield* publish({ ...given, body, to, isPlain: false }, call.caller!)
-    return acceptedAt("", broadcast, body, call)
+    const [broadcast, warnings] = yield* Effect.all(
+      [publish({ ...given, body, to, isPlain: false }, call.caller!), channelWarnings(to.channels)],
+      { concurrency: 2 }
+    )
+    return acceptedAt("", broadcast, body, call, warnings)
   }),
   doc: {
     summary: "Broadcast to several channels and to users, each browser once",

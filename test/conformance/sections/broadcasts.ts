@@ -11,7 +11,8 @@ export const accepted = {
     message: "Accepted",
     id: expect.stringMatching(/^\d+$/),
     url: expect.stringMatching(/^http.*\/broadcasts\/\d+$/),
-    warnings: []
+    // Most cases publish on a channel that nobody is registered to.
+    warnings: expect.any(Array)
   }
 }
 
@@ -30,7 +31,7 @@ export const publish = (
 
 const located = (api: Api): Expected => ({
   status: 202,
-  body: { ...accepted.body, warnings: expect.any(Array) },
+  body: accepted.body,
   headers: { Location: new RegExp(`^${api.root}/channels/${api.channel}/broadcasts/[0-9]+$`) }
 })
 

@@ -102,6 +102,26 @@ const foreign: ReadonlyArray<readonly [name: string, to: (api: Api) => object]> 
 const withKey = ({ channel }: Api) => ({ "Idempotency-Key": channel, TTL: "60" })
 
 export const direct: ReadonlyArray<Case> = [
+  define({
+    name: "warns of those channels that nobody is registered to",
+    given: (api) => api.registered(),
+    request: (api) => {
+      const channels = [api.channel, `${api.channel}-x`, `${api.channel}-y`]
+      return publish(api, { to: { channels, users: [api.userId()] } })
+    },
+    expected: ({ channel }) => ({
+      status: 202,
+      body: {
+        warnings: ["x", "y"].map((end) => `Nobody is registered to the channel ${channel}-${end}`)
+      }
+    }),
+    also: async (_, api) => {
+      const warningsOf = async (channel: string) =>
+        (await api.send(publishOnChannel(api, {}, {}, channel))).json.warnings
+      expect(await warningsOf(api.channel)).toEqual([])
+      expect(await warningsOf(`${api.channel}-x`)).toHaveLength(1)
+    }
+  }),
   ...(
     [
       ["several channels", ({ channel }) => ({ channels: [channel, "a.b>", "*"] })],

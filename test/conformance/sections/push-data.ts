@@ -1,4 +1,5 @@
 // Contract 4.4: data with `web_push: 8030`, on channels, to recipients, and in tests.
+import { expect } from "vitest"
 import type { Api, Request, StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
 import { accepted, publish } from "./broadcasts.ts"
@@ -111,17 +112,17 @@ export const pushData: ReadonlyArray<Case> = [
     define({
       name: `warns of a payload that Firefox on Android may not get (${send.name})`,
       request: (api) => send(api, { data: { t: "x".repeat(2_821 - '{"t":""}'.length) } }),
-      expected: { status: 202, body: { warnings: [accepted.warning] } }
+      expected: { status: 202, body: { warnings: expect.arrayContaining([accepted.warning]) } }
     })
   ),
   define({
     name: "warns of a variant, too",
     request: (api) => publish(api, { data_by_locale: { de: { t: "x".repeat(2_820) } } }),
-    expected: { status: 202, body: { warnings: [accepted.warning] } }
+    expected: { status: 202, body: { warnings: expect.arrayContaining([accepted.warning]) } }
   }),
   define({
     name: "does not warn of 2,820 bytes",
     request: (api) => publish(api, { data: { t: "x".repeat(2_820 - '{"t":""}'.length) } }),
-    expected: { status: 202, body: { warnings: [] } }
+    expected: { status: 202, body: { warnings: expect.not.arrayContaining([accepted.warning]) } }
   })
 ]
