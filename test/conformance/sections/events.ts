@@ -74,7 +74,7 @@ export const events: ReadonlyArray<Case> = [
     expected: { status: 200, headers }
   }),
   define<string>({
-    name: "streams the changes of a running broadcast",
+    name: "streams the changes of a running broadcast, and finds its caller again meanwhile",
     given: running,
     request: ({ target }, location) => ({ ...stream(location, target.publisher), method: "HEAD" }),
     expected: { status: 200 },
@@ -82,10 +82,12 @@ export const events: ReadonlyArray<Case> = [
       const { origin, publisher } = api.target
       const target = byId(location)
       const open = await follow(`${origin}${target}/events`, await api.headersOf(publisher))
+      const began = performance.now()
       await until(
         async () => open.events,
-        (found) => found.length > 0
+        (found) => found.length > 0 && performance.now() - began > 2_500
       )
+      expect(open.endedAt).toBeUndefined()
       await api.send({
         method: "PATCH",
         target,
