@@ -102,11 +102,11 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     assert.equal(dry, "would go to 2 browsers of 2 people\n")
   })
 
-  it("publishes for later", async () => {
+  it("publishes for later, at a rate", async () => {
     const at = new Date(Date.now() + 3_600_000).toISOString()
-    const id = idIn(await publish('{"n":7}', "--channel", "news", "--at", at))
+    const id = idIn(await publish('{"n":7}', "--channel", "news", "--at", at, "--rate", "50"))
     const shown = JSON.parse((await run("broadcast", "show", id, "--json")).stdout)
-    assert.deepInclude(shown, { state: "scheduled", at })
+    assert.deepInclude(shown, { state: "scheduled", at, rate: 50 })
     const { stdout } = await run("audit", id, "--user", tokenOf("user0"))
     assert.match(stdout, / news +scheduled +- +none +- +not started yet /)
     assert.equal((await run("broadcast", "cancel", id)).code, 0)

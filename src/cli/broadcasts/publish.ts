@@ -38,6 +38,7 @@ const flags = {
   urgency: optional(Flag.Literals("urgency", Urgency.literals), "Unset: normal"),
   topic: optional(Flag.String("topic"), "Replaces pushes with this topic that wait"),
   at: timeFlag("at", "When it starts, at most 30 days ahead; unset: at once"),
+  rate: optional(Flag.Int("rate"), "Pushes a second, from 1 to 100,000; unset: no limit"),
   key: optional(Flag.String("key"), "Idempotency-Key: repeated, it is the same broadcast"),
   source: Flag.String("source").pipe(
     Flag.withDescription("Who publishes: the principal nats:SOURCE, which needs the rights to"),
@@ -95,7 +96,7 @@ const headersOf = ({ key, topic, ttl, urgency }: Given): Readonly<Record<string,
 
 /** The operation and its body. A broadcast to one channel alone is listed with the channel. */
 const requestOf = Effect.fnUntraced(function* (given: Given) {
-  const { at, channels, dataByLocale, dryRun, exceptUsers, users } = given
+  const { at, channels, dataByLocale, dryRun, exceptUsers, rate, users } = given
   if (channels.length + users.length === 0)
     return yield* failed("name the recipients: --channel CHANNEL or --user USER")
   const body = {
@@ -104,6 +105,7 @@ const requestOf = Effect.fnUntraced(function* (given: Given) {
       data_by_locale: yield* objectIn(dataByLocale.value, "--data-by-locale")
     }),
     ...(Option.isSome(at) && { at: at.value.toISOString() }),
+    ...(Option.isSome(rate) && { rate: rate.value }),
     ...(dryRun && { dry_run: true })
   }
   const [channel, ...others] = channels
