@@ -8,6 +8,7 @@ import { answers, logs } from "./checks/logs.ts"
 import { rebuild } from "./checks/rebuild.ts"
 import { resources } from "./checks/resources.ts"
 import { duplicates, once, sent } from "./checks/sent.ts"
+import { noteStarts, starts } from "./checks/starts.ts"
 import { stored } from "./checks/stored.ts"
 import { perform } from "./faults/perform.ts"
 import { type HealBounds, heal } from "./heal.ts"
@@ -18,6 +19,7 @@ import type { World } from "./world.ts"
 
 const checks: ReadonlyArray<Check> = [
   stored,
+  starts,
   sent,
   once,
   duplicates,
@@ -103,6 +105,7 @@ export const runCycle = async (
   await watch?.stop()
   // What did not heal is judged by all that was recorded, too.
   await recorded.update().catch((error) => world.say(`WORK and LOG cannot be read: ${error}`))
+  noteStarts(model, recorded)
   const figures = noFigures()
   const duplicatesMax = world.permits * repeats
   const look: Look = {

@@ -71,7 +71,8 @@ const countsOfChannel = async (look: Look, channel: string) => {
   const since = await sinceOf(look, channel)
   let pushes = 0
   for (const one of look.recorded.broadcasts.values())
-    if (one.channel === channel && one.id > since) pushes += fatesOf(one)["delivered"] ?? 0
+    if (one.channel === channel && (one.starts[0]?.seq ?? one.id) > since)
+      pushes += fatesOf(one)["delivered"] ?? 0
   const asked = {
     method: "GET",
     path: `/channels/${encodeURIComponent(channel)}`,

@@ -36,6 +36,7 @@ const ways = [
 /** Enough more users that a broadcast does not fit into one message and has parts. */
 const strangersMax = 950
 const pauseMillis = 300
+const aheadMillisMax = 20_000
 
 type Headers = Record<string, string>
 
@@ -125,7 +126,11 @@ export const makePublish = (
     if (via.endsWith("with key")) headers["Idempotency-Key"] = marker
     if (via === "nats with id") headers["Nats-Msg-Id"] = marker
     const text = "x".repeat(random.between(0, 1_500))
-    const body = { data: isEmpty ? {} : { marker, text } }
+    const isScheduled = random.chance(0.2)
+    const at = new Date(Date.now() + random.between(1_000, aheadMillisMax)).toISOString()
+    if (isScheduled && via.startsWith("nats")) headers["Bellcast-Start-At"] = at
+    const later = isScheduled && !via.startsWith("nats") ? { at } : {}
+    const body = { data: isEmpty ? {} : { marker, text }, ...later }
     const startedAt = performance.now()
     const broadcast: Broadcast = {
       marker,
@@ -133,6 +138,7 @@ export const makePublish = (
       via,
       cycle: cycle(),
       startedAt,
+      isScheduled,
       ...(guest === undefined ? {} : { right: guest.right })
     }
     model.broadcasts.set(marker, broadcast)

@@ -1,4 +1,5 @@
 // A publisher who stops broadcasts while they are sent: cancels some, pauses and resumes others.
+// Some that have not started get another time.
 import { setTimeout as sleep } from "node:timers/promises"
 import { publisher } from "../fleet/users.ts"
 import { acknowledge, type Broadcast, begin } from "../model/model.ts"
@@ -9,7 +10,7 @@ import type { Request } from "./http.ts"
 /** Stops a broadcast that was acknowledged, or leaves it alone. */
 export type Stop = (broadcast: Broadcast) => Promise<void>
 
-type Verb = "cancel" | "pause" | "resume"
+type Verb = "cancel" | "pause" | "resume" | "postpone"
 
 const states = { cancel: "cancelled", pause: "paused", resume: "running" } as const
 /** The error of a change that the present state does not allow. */
@@ -17,17 +18,19 @@ const impossible = 124
 const pauseMillis = 300
 /** From the acknowledgement to the first change, and between two. */
 const waitMillisMax = 3_000
+const postponedMillis = 5_000
 
 /** A broadcast that was published to users by a request on NATS is changed by one, too. */
-const requestOf = ({ id, via }: Broadcast, verb: Verb): Request =>
-  via.startsWith("to users")
+const requestOf = ({ id, via }: Broadcast, verb: Verb): Request => {
+  const patch = { method: "PATCH", path: `/broadcasts/${id}`, user: publisher }
+  if (verb === "postpone") {
+    const at = new Date(Date.now() + postponedMillis).toISOString()
+    return { ...patch, body: { data: { at } } }
+  }
+  return via.startsWith("to users")
     ? { method: "NATS", path: verb, body: { broadcast: String(id) } }
-    : {
-        method: "PATCH",
-        path: `/broadcasts/${id}`,
-        user: publisher,
-        body: { data: { state: states[verb] } }
-      }
+    : { ...patch, body: { data: { state: states[verb] } } }
+}
 
 export const makeStop = (gateways: Gateways, random: Random): Stop => {
   /** Repeats the change until it is made, or impossible. Returns whether it is made. */
@@ -50,6 +53,8 @@ export const makeStop = (gateways: Gateways, random: Random): Stop => {
     if (broadcast.right !== undefined || !random.chance(0.3)) return
     const wait = () => sleep(random.between(0, waitMillisMax))
     await wait()
+    const isPublishers = broadcast.isScheduled && !broadcast.via.startsWith("to users")
+    if (isPublishers && random.chance(0.5)) return void (await change(broadcast, "postpone"))
     if (random.chance(0.5)) return cancel(broadcast)
     if (!(await change(broadcast, "pause"))) return
     await wait()

@@ -5,12 +5,18 @@ import type { Broadcast, Membership, Model, Subscription, User } from "./model.t
 export type Claim = "must" | "may" | "must not"
 
 /** Changes acknowledged before the first attempt to publish have lower sequences in LOG. */
-const before = (at: number | undefined, { startedAt }: Broadcast): boolean =>
-  at !== undefined && at < startedAt
+const before = (at: number | undefined, { start, startedAt }: Broadcast): boolean =>
+  at !== undefined && at < (start?.[0] ?? startedAt)
+
+/** Changes first asked for after the acknowledgement have higher ones. */
+const after = (at: number, { ackedAt, start }: Broadcast): boolean => {
+  const since = start?.[1] ?? ackedAt
+  return since !== undefined && at > since
+}
 
 const claimOfMembership = ({ joined, left }: Membership, broadcast: Broadcast): Claim => {
   if (before(left?.ackedAt, broadcast)) return "must not"
-  if (broadcast.ackedAt !== undefined && joined.startedAt > broadcast.ackedAt) return "must not"
+  if (after(joined.startedAt, broadcast)) return "must not"
   return before(joined.ackedAt, broadcast) && left === undefined ? "must" : "may"
 }
 
@@ -23,7 +29,7 @@ const weakest = (claims: ReadonlyArray<Claim>): Claim =>
 const claimOfSubscription = (subscription: Subscription, broadcast: Broadcast): Claim => {
   const { device, removed, stored } = subscription
   if (before(removed?.ackedAt, broadcast)) return "must not"
-  if (broadcast.ackedAt !== undefined && stored.startedAt > broadcast.ackedAt) return "must not"
+  if (after(stored.startedAt, broadcast)) return "must not"
   const { goneAt, unsubscribedAt } = device
   const isWell = removed === undefined && goneAt === undefined && unsubscribedAt === undefined
   return before(stored.ackedAt, broadcast) && isWell ? "must" : "may"

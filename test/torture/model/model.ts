@@ -85,6 +85,10 @@ export interface Broadcast {
   readonly cycle: number
   readonly startedAt: number
   ackedAt?: number
+  /** Whether its publisher gave it a time to start at. */
+  readonly isScheduled: boolean
+  /** When such a broadcast started: at the first of these times at least, at the second at most. */
+  start?: readonly [number, number]
   /** Sequence in LOG, as acknowledged. */
   id?: number
   /** The right by which it is published, if it is one that ends. */

@@ -29,6 +29,17 @@ export interface RecordedBroadcast {
   withoutSubscription: number
   planned: boolean
   rejected: boolean
+  /** Whether it waits for a time when it is stored. */
+  readonly isScheduled: boolean
+  readonly starts: Array<Start>
+}
+
+/** The start of a scheduled broadcast. */
+interface Start {
+  readonly seq: number
+  /** When it was stored, and when it was due, milliseconds since the epoch. */
+  readonly at: number
+  readonly dueAt: number
 }
 
 export interface Recorded {
@@ -82,7 +93,9 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     const marker = markerOf(message)
     const pushes = new Map<string, RecordedPush>()
     const none = { accepted: 0, withoutSubscription: 0 }
-    const fresh = { pushes, ...none, planned: false, rejected: false }
+    const dueAt = Date.parse(message.headers?.get("Bellcast-Start-At") ?? "")
+    const isScheduled = dueAt > message.time.getTime()
+    const fresh = { pushes, ...none, planned: false, rejected: false, isScheduled, starts: [] }
     broadcasts.set(message.seq, { id: message.seq, channel, marker, ...fresh })
   }
 
@@ -93,6 +106,10 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     if (broadcast !== undefined) broadcast.rejected = true
     const fact = decoded(message)
     if (fact.type === "broadcast.finished/1") finished.add(fact.broadcast)
+    if (fact.type === "broadcast.started/1") {
+      const start = { at: message.time.getTime(), dueAt: Date.parse(fact.schedule.at) }
+      broadcasts.get(fact.broadcast)?.starts.push({ seq: message.seq, ...start })
+    }
     const end = (id: string, why: string) =>
       removals.set(`${parseSubscription(message.subject)}.${id}`, why)
     if (fact.type === "subscription.gone/1") end(fact.id, `gone: ${fact.cause}`)
@@ -123,7 +140,7 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     for (const message of waiting) takeWork(message)
   }
 
-  const facts = [filters.finished, "bellcast.evt.rejected.*"]
+  const facts = [filters.finished, filters.states, "bellcast.evt.rejected.*"]
   const logSubjects = [filters.broadcasts, filters.subscriptions, ...facts]
   return {
     broadcasts,
