@@ -38,6 +38,9 @@ const verbs = {
     const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN
     return { first: at(0), p50: at(0.5), p99: at(0.99) }
   },
+  /** When each of `count` subscriptions from `first` on was delivered to; 0: not yet. */
+  receipts: (first: number, count: number) =>
+    service.agents.slice(first, first + count).map(({ deliveredAt }) => deliveredAt),
   reset: () => service.reset()
 }
 

@@ -135,7 +135,8 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const count = (agent: UserAgent, answer: Answer) => {
     if (decrypt) agent.attempts.push({ status: answer.status, at: Date.now() })
     if (!delivers(answer)) return
-    deliveredAt.push(performance.timeOrigin + performance.now())
+    agent.deliveredAt = performance.timeOrigin + performance.now()
+    deliveredAt.push(agent.deliveredAt)
     counts.total += 1
     counts[agent.deliveries++ === 0 ? "distinct" : "duplicates"] += 1
   }

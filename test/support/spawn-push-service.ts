@@ -24,6 +24,8 @@ export interface SpawnedPushService extends AsyncDisposable {
   readonly waitForDistinct: (distinct: number, timeoutMillis: number) => Answer<"waitForDistinct">
   /** Percentiles of the milliseconds from a moment (since the epoch) to each delivery. */
   readonly latencies: (since: number) => Answer<"latencies">
+  /** When each of `count` subscriptions from `first` on was delivered to; 0: not yet. */
+  readonly receipts: (first: number, count: number) => Answer<"receipts">
   /** Counts, faults and histories to zero; subscriptions stay. */
   readonly reset: () => Answer<"reset">
 }
@@ -72,6 +74,7 @@ export const spawnPushService = async (
     report: () => ask("report"),
     waitForDistinct: (distinct, timeoutMillis) => ask("waitForDistinct", distinct, timeoutMillis),
     latencies: (since) => ask("latencies", since),
+    receipts: (first, count) => ask("receipts", first, count),
     reset: () => ask("reset"),
     [Symbol.asyncDispose]: () => {
       child.kill("SIGKILL")

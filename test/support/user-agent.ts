@@ -50,6 +50,8 @@ export class UserAgent {
   readonly received: Array<Received> = []
   readonly attempts: Array<Attempt> = []
   deliveries = 0
+  /** When the last push was answered 2xx, milliseconds since the epoch; 0: never. */
+  deliveredAt = 0
   unsubscribed = false
   readonly nextAnswer: () => Answer
   readonly #keys: ReceiverKeys
@@ -88,5 +90,6 @@ export class UserAgent {
     this.received.length = 0
     this.attempts.length = 0
     this.deliveries = 0
+    this.deliveredAt = 0
   }
 }

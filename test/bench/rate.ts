@@ -1,0 +1,116 @@
+// `make bench ARGS=rate`: a broadcast with a rate of 1,000 to BENCH_LARGE (default 60000), by three
+// processes that deliver, of which one is killed after 15 s and comes back 5 s later. Prints the
+// receipts of the push service: on average, and the most and the fewest in any 10 s. Then how long
+// a broadcast without a rate to 20,000 of them takes alone, and beside one with a rate. Asserts
+// nothing.
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
+import { Effect } from "effect"
+import { launch } from "#embedded/launch.ts"
+import { locateNatsServer } from "#embedded/program/locate.ts"
+import { call, finishedAt, publishAt } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
+import { startService } from "../support/service.ts"
+import { spawnPushService } from "../support/spawn-push-service.ts"
+import { trustingEnvironment } from "../support/tls.ts"
+
+const large = Number(process.env["BENCH_LARGE"] ?? 60_000)
+const rate = Number(process.env["BENCH_RATE"] ?? 1_000)
+const medium = Math.min(20_000, large)
+const killedAfterMillis = 15_000
+const awayMillis = 5_000
+const windowMillis = 10_000
+const data = { title: "Bellcast", body: "x".repeat(240) }
+
+const say = (line: string) => process.stdout.write(`${line}\n`)
+
+const folder = mkdtempSync(join(tmpdir(), "bellcast-bench-"))
+const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+await using sink = await spawnPushService({
+  tls: true,
+  http2: true,
+  decrypt: false,
+  host: "localhost"
+})
+const start = (roles: string) =>
+  startService({ natsUrl: nats.url, roles, env: trustingEnvironment, forgets: true })
+const service = await start("gateway,projection,fanout,tally")
+const workers = [await start("delivery"), await start("delivery"), await start("delivery")]
+
+const subscriptions = await sink.subscribe(large)
+await fillChannels(nats.url, [
+  { name: "large", subscriptions },
+  { name: "medium", subscriptions: subscriptions.slice(0, medium) }
+])
+
+/** For each full 10 s from each receipt on, how many there are. */
+const windows = (receipts: ReadonlyArray<number>): ReadonlyArray<number> => {
+  const counts: Array<number> = []
+  for (let first = 0, behind = 0; first < receipts.length; first++) {
+    while (behind < receipts.length && receipts[behind]! < receipts[first]! + windowMillis) behind++
+    if (behind < receipts.length) counts.push(behind - first)
+  }
+  return counts
+}
+
+const show = (name: string, receipts: ReadonlyArray<number>) => {
+  const seconds = (receipts.at(-1)! - receipts[0]!) / 1_000
+  const counts = windows(receipts)
+  const share = (pushes: number) => `${((pushes / rate) * 100).toFixed(1)} %`
+  const perSecond = (count: number) => share(count / (windowMillis / 1_000))
+  const [most, fewest] = counts.reduce(
+    ([max, min], count) => [Math.max(max!, count), Math.min(min!, count)],
+    [0, Number.POSITIVE_INFINITY]
+  )
+  say(
+    `${name}: ${receipts.length} in ${seconds.toFixed(1)} s, ` +
+      `${share(receipts.length / seconds)} of the rate on average; ` +
+      `in any 10 s ${perSecond(most!)} at most, ${perSecond(fewest!)} at least`
+  )
+}
+
+const killAndRestart = async () => {
+  await pause(killedAfterMillis)
+  await workers[0]!.kill()
+  await pause(awayMillis)
+  workers[0] = await start("delivery")
+}
+
+const receiptsOf = async () =>
+  (await sink.receipts(0, large)).filter((at) => at > 0).toSorted((a, b) => a - b)
+
+const limited = await publishAt(service.url, "/channels/large", { data, rate })
+const killed = killAndRestart()
+await finishedAt(service.url, `/broadcasts/${limited}`, "publisher", 600_000)
+await killed
+show(`rate ${rate}, one of three workers killed and back`, await receiptsOf())
+const { counts } = await sink.report()
+say(`${counts.duplicates} pushes were sent twice`)
+
+const secondsOf = async () => {
+  const began = performance.now()
+  const id = await publishAt(service.url, "/channels/medium", { data })
+  await finishedAt(service.url, `/broadcasts/${id}`, "publisher", 600_000)
+  return (performance.now() - began) / 1_000
+}
+await secondsOf()
+const alone = await secondsOf()
+const beside = await publishAt(service.url, "/channels/large", { data, rate: rate / 10 })
+await pause(2_000)
+const together = await secondsOf()
+say(
+  `${medium} without a rate: ${alone.toFixed(1)} s alone, ${together.toFixed(1)} s beside one ` +
+    `with a rate (${(together / alone).toFixed(2)} times)`
+)
+await call(service.url, "PATCH", `/broadcasts/${beside}`, "publisher", {
+  data: { state: "cancelled" }
+})
+const cancelledAt = performance.now()
+await finishedAt(service.url, `/broadcasts/${beside}`, "publisher", 600_000)
+say(`cancelled and counted in ${((performance.now() - cancelledAt) / 1_000).toFixed(1)} s`)
+await Promise.all([service, ...workers].map((each) => each.stop()))
+await nats.stop()
+rmSync(folder, { recursive: true, force: true })
+process.exit(0)
