@@ -5,8 +5,8 @@ import type { Origin } from "#nats/broadcasts/state.ts"
 import { maySee } from "../broadcasts/broadcast.ts"
 import type { Call } from "../http/request.ts"
 
-/** Looks at credentials until rights are looked at, too: once a second, once a minute. */
-const looksPerMinute = 60
+/** The credentials are looked at once a second, the other rights at every so many looks. */
+const looksAMinute = 60
 
 /** The caller of a request as of now. Undefined: the credentials are those of nobody any more. */
 const callerNow = Effect.fnUntraced(function* ({ caller, request }: Call) {
@@ -29,7 +29,7 @@ export const endOfRights = Effect.fnUntraced(function* (call: Call, origin: Orig
       })
     )
     if (caller === undefined) return
-    if (look % looksPerMinute > 0) continue
+    if (look % looksAMinute > 0) continue
     if (!(yield* Effect.orElseSucceed(maySee(caller, origin), () => true))) return
   }
 })

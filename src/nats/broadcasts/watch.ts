@@ -59,7 +59,7 @@ const factSeq = ({ change }: Standing): number => change?.seq ?? 0
 const countSeq = ({ progress }: Standing): number => progress?.seq ?? 0
 
 /** Whether a standing follows another one. A replica may be behind the one that was read before. */
-const follows = (found: Standing, known: Standing): boolean =>
+export const follows = (found: Standing, known: Standing): boolean =>
   factSeq(found) >= factSeq(known) &&
   countSeq(found) >= countSeq(known) &&
   (factSeq(found) > factSeq(known) ||
