@@ -126,7 +126,8 @@ export const standingsNearby = Effect.fnUntraced(function* (origins: ReadonlyArr
 export const standingsOf = Effect.fnUntraced(function* (origins: ReadonlyArray<Origin>) {
   const standings = yield* standingsNearby(origins)
   return yield* Effect.forEach(standings, (standing, i) => {
-    const isKnown = standing.progress !== undefined || standing.rejected !== undefined
+    const { change, progress, rejected } = standing
+    const isKnown = (change ?? progress ?? rejected) !== undefined
     return isKnown ? Effect.succeed(standing) : standingOf(origins[i]!)
   })
 })
