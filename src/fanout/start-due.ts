@@ -2,13 +2,11 @@
 // each start names the change that it follows, so NATS stores one, and no lease is waited for.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { Scheduled, States } from "#nats/follower/states.ts"
+import { type Scheduled, type States, soonMillis } from "#nats/follower/states.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
-/** The clock of the service may be set while a process waits. */
-const waitMillisMax = 1_000
 /** A start that was stored, or refused because of another one, is heard of within this time. */
 const heardMillis = 50
 /** Starts that are appended at once: they are stored as one batch. */
@@ -43,12 +41,17 @@ export const startDue = Effect.fnUntraced(function* (tools: Tools) {
     const now = yield* Clock.currentTimeMillis
     const scheduled = yield* states.scheduled
     const due = scheduled.filter(({ startsAt }) => startsAt <= now)
-    yield* Effect.forEach(due, (each) => startOne(tools, each), {
+    const againMillis = yield* Effect.forEach(due, (each) => startOne(tools, each), {
       concurrency: startsAtOnce,
       discard: true
-    }).pipe(Effect.catchTag("NatsUnavailable", ({ cause }) => warn({ reason: String(cause) })))
+    }).pipe(
+      Effect.as(heardMillis),
+      Effect.catchTag("NatsUnavailable", ({ cause }) =>
+        Effect.as(warn({ reason: String(cause) }), soonMillis)
+      )
+    )
     const first = scheduled.reduce((least, { startsAt }) => Math.min(least, startsAt), Infinity)
-    const waitMillis = due.length > 0 ? heardMillis : Math.min(first - now, waitMillisMax)
+    const waitMillis = due.length > 0 ? againMillis : Math.min(first - now, soonMillis)
     yield* Effect.raceFirst(Effect.sleep(waitMillis), states.scheduling)
   }
 })

@@ -26,6 +26,11 @@ import type { Stored } from "../stream/stored.ts"
 import { arrival, openInbox, takeBatch } from "./inbox.ts"
 
 const again = Schedule.spaced("250 millis")
+/**
+ * The broadcasts that wait are read once in this time anyway. A reading takes milliseconds where
+ * 100,000 wait, so one that starts later does not cause a reading of its own.
+ */
+export const soonMillis = 1_000
 
 export class States extends Context.Service<
   States,
@@ -38,7 +43,7 @@ export class States extends Context.Service<
     readonly known: Effect.Effect<void>
     /** The broadcasts that wait for their start. */
     readonly scheduled: Effect.Effect<ReadonlyArray<Scheduled>>
-    /** Returns when one waits that the last reading did not have. */
+    /** Returns when one starts within `soonMillis` that the last reading did not have. */
     readonly scheduling: Effect.Effect<void>
   }
 >()("bellcast/nats/States") {
@@ -89,18 +94,23 @@ interface Index {
   /** The last change of each broadcast, as long as WORK has jobs of it. The oldest are first. */
   readonly changes: Map<number, Stamped>
   readonly scheduled: Map<number, Scheduled>
-  /** Opens when a broadcast waits for its start that did not before. */
+  /** Opens when a broadcast starts soon that did not before. */
   readonly added: Latch.Latch
 }
 
-const addSchedule = ({ added, scheduled }: Index, change: StateChange, stored: Stored): void => {
+const addSchedule = (
+  { added, scheduled }: Index,
+  change: StateChange,
+  stored: Stored,
+  now: number
+): void => {
   const { broadcast, channel } = change
   const schedule = scheduleAfter(change, stored)
   if (stateAfter(change) !== "scheduled" || schedule === undefined)
     return void scheduled.delete(broadcast)
   const startsAt = millisOf(schedule.at) ?? stored.at
   scheduled.set(broadcast, { broadcast, channel, schedule, startsAt, seq: stored.seq })
-  added.openUnsafe()
+  if (startsAt <= now + soonMillis) added.openUnsafe()
 }
 
 const add = (index: Index, stored: Stored, now: number): void => {
@@ -112,7 +122,7 @@ const add = (index: Index, stored: Stored, now: number): void => {
   const { broadcast, run, type } = change
   changes.delete(broadcast)
   changes.set(broadcast, { change: { run, type }, seq, at })
-  addSchedule(index, change, stored)
+  addSchedule(index, change, stored, now)
   for (const [oldest, then] of changes) {
     if (then.at >= now - streams.work.maxAgeMillis) break
     changes.delete(oldest)
