@@ -17,7 +17,7 @@ export const printLeftStanding = Effect.fnUntraced(function* (
   const own = (yield* scheduledBroadcasts).filter(
     ({ source, stored }) =>
       // Nobody knows who had the right by a principal that several share.
-      principal.startsWith("system.") || publisherOf(source, stored.header) === principal
+      /^(system\.|group:)/.test(principal) || publisherOf(source, stored.header) === principal
   )
   const left = yield* Effect.filter(own, ({ stored }) =>
     channel === undefined
