@@ -131,6 +131,7 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     await refused(/--file, not both/, "{}", "--file", "x", "--channel", "news")
     await refused(/\/nowhere cannot be read \(ENOENT\)/, "--file", "/nowhere", "--channel", "news")
     await refused(/\(403, errno 121\)/, "{}", "--channel", "other")
+    await refused(/request to the API: .*header/, "{}", "--channel", "news", "--topic", "a\nb")
     await refused(/TTL must be/, "{}", "--channel", "news", "--ttl", "-1")
     await refused(/notification/, '{"web_push":8030}', "--channel", "news")
     await refused(/Expected letters/, "{}", "--channel", "news", "--source", "a.b")

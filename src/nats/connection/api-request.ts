@@ -20,10 +20,10 @@ export const requestApi = Effect.fnUntraced(function* (
   given: Readonly<Record<string, string>>
 ) {
   const { nc } = yield* Nats
-  const headers = newHeaders()
-  for (const [name, value] of Object.entries(given)) headers.set(name, value)
   return yield* attempt("request to the API", async (): Promise<ApiReply | undefined> => {
     try {
+      const headers = newHeaders()
+      for (const [name, value] of Object.entries(given)) headers.set(name, value)
       const options = { timeout: responseMillis, headers }
       const reply = await nc.request(subject, JSON.stringify(body), options)
       const status = Number(reply.headers?.get("Nats-Service-Error-Code") || 0)
