@@ -1,7 +1,7 @@
 // `bellcast user show`, `audit --user`, `channel list` and `channel show`: what they print is what
 // the service did, without the credentials of the user.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { call, finished, finishedAt, join, publish, publishAt } from "../support/client.ts"
+import { call, finished, finishedAt, join, publish, publishAt, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
@@ -103,7 +103,8 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
       assert.match(stderr, expected)
     }
     await refused(/name a broadcast, or a user with --user/)
-    await refused(/Expected a time, got soon/, "--user", anna, "--since", "soon")
+    for (const time of ["soon", "5", "2026-02-30", "2026-11-23T"])
+      await refused(new RegExp(`Expected a time, got ${time}`), "--user", anna, "--since", time)
     await refused(/anna: Expected <policy>:<id>/, "--user", "anna")
     await refused(/there is no broadcast 999999/, "999999", "--user", anna)
     const { stderr } = await runCli(["audit", "--user", anna, "--nats", nats.url], {

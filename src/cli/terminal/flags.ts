@@ -1,6 +1,7 @@
 // Flags that several verbs have.
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
+import { millisOf } from "#domain/timestamp.ts"
 
 /** A flag that is off unless it is given. */
 export const onOff = (name: string, description: string) =>
@@ -9,11 +10,20 @@ export const onOff = (name: string, description: string) =>
 /** For verbs that print one line of JSON for each row. */
 export const jsonFlag = onOff("json", "Print JSON lines")
 
-/** The time in a text: a date, with or without a time, or `HH:MM` of today in UTC. */
+const dateOrTime =
+  /^(?:(\d{4}-\d\d-\d\d)(?:T(?=\d)|$))?(?:(\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/i
+
+/**
+ * The time in a text: a date, a time of today, or both; in UTC unless it has an offset. `Date`
+ * would take `5` for a month.
+ */
 const timeIn = (text: string): Option.Option<Date> => {
-  const today = new Date().toISOString().slice(0, 11)
-  const time = new Date(/^\d\d:\d\d$/.test(text) ? `${today}${text}Z` : text)
-  return Number.isNaN(time.getTime()) ? Option.none() : Option.some(time)
+  const today = new Date().toISOString().slice(0, 10)
+  const [, day = today, minutes = "00:00", seconds = ":00", offset = "Z"] =
+    dateOrTime.exec(text) ?? []
+  const isTime = text !== "" && dateOrTime.test(text)
+  const millis = isTime ? millisOf(`${day}T${minutes}${seconds}${offset}`) : undefined
+  return Option.map(Option.fromUndefinedOr(millis), (found) => new Date(found))
 }
 
 /** A flag with a time. */
