@@ -201,6 +201,7 @@ const flags = {
   ...natsFlags
 }
 
+const misplaced = "--channel, --since and --before find broadcasts: give them without BROADCAST"
 const unnamed =
   "name a broadcast, or a user with --user; " +
   "`bellcast broadcast list --channel news --since 14:00` finds a broadcast"
@@ -212,6 +213,8 @@ export const auditCommand = Command.make(
   ({ before, broadcast: named, channel, json, limit, since, user, ...nats }) =>
     Effect.gen(function* () {
       const broadcast = Option.getOrUndefined(named)
+      const isFiltered = [channel, since, before].some(Option.isSome<unknown>)
+      if (broadcast !== undefined && isFiltered) return yield* failed(misplaced)
       if (Option.isSome(user))
         return yield* auditUser(user.value, broadcast, { channel, since, before, limit }, json)
       if (broadcast === undefined) return yield* failed(unnamed)
