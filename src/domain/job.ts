@@ -58,10 +58,11 @@ export type ShardJob = typeof ShardJob.Type
 
 /**
  * Shards of a limited broadcast that have jobs at once: enough that some have pushes to send while
- * others are read. Each shard that ends appends the job of the one that is so many places behind.
+ * others are read, or wait because their worker was killed. Each shard that ends appends the job of
+ * the one that is so many places behind.
  */
 export const shardsAtOnce = (rate: number): number =>
-  Math.min(Math.max(2, Math.ceil(rate / 100)), 16)
+  Math.min(Math.max(4, Math.ceil(rate / 100)), 16)
 
 /** The shard that is so many places behind another one of the same depth; undefined: none is. */
 export const shardBehind = (shard: string, places: number): string | undefined => {
