@@ -40,6 +40,12 @@ const aheadMillisMax = 20_000
 
 type Headers = Record<string, string>
 
+/** Options of a request, for a NATS client. */
+const headersOf = ({ at, rate }: { readonly at?: string; readonly rate?: number }): Headers => ({
+  ...(at === undefined ? {} : { "Bellcast-Start-At": at }),
+  ...(rate === undefined ? {} : { "Bellcast-Rate": String(rate) })
+})
+
 const refused = "refused"
 
 /** The id of a user who never came. */
@@ -128,9 +134,11 @@ export const makePublish = (
     const text = "x".repeat(random.between(0, 1_500))
     const isScheduled = random.chance(0.2)
     const at = new Date(Date.now() + random.between(1_000, aheadMillisMax)).toISOString()
-    if (isScheduled && via.startsWith("nats")) headers["Bellcast-Start-At"] = at
-    const later = isScheduled && !via.startsWith("nats") ? { at } : {}
-    const body = { data: isEmpty ? {} : { marker, text }, ...later }
+    const rate = random.chance(0.2) ? random.between(50, 1_000) : undefined
+    const options = { ...(isScheduled ? { at } : {}), ...(rate === undefined ? {} : { rate }) }
+    const body = { data: isEmpty ? {} : { marker, text } }
+    if (!via.startsWith("nats")) Object.assign(body, options)
+    else Object.assign(headers, headersOf(options))
     const startedAt = performance.now()
     const broadcast: Broadcast = {
       marker,
