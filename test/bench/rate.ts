@@ -45,6 +45,8 @@ await fillChannels(nats.url, [
   { name: "medium", subscriptions: subscriptions.slice(0, medium) }
 ])
 
+say(`${large} subscriptions are there`)
+
 /** For each full 10 s from each receipt on, how many there are. */
 const windows = (receipts: ReadonlyArray<number>): ReadonlyArray<number> => {
   const counts: Array<number> = []
