@@ -161,6 +161,35 @@ describe("a broadcast with a start", () => {
     assert.deepEqual(changes, ["scheduled", "changed", "changed", "started"])
   })
 
+  it("keeps its start and its end over pauses", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    const roles = "gateway,projection,fanout,tally"
+    await using service = await startService({ natsUrl: nats.url, roles })
+    const agent = push.subscribe()
+    await join([service.url], "news", [agent.subscription])
+    const id = await publishAt(
+      service.url,
+      "/channels/news",
+      { at: inMillis(1_000), data: { n: 1 } },
+      { ttl: "3000" }
+    )
+    const { body } = await until(
+      () => patch(service.url, id, { state: "paused" }),
+      ({ status }) => status === 200
+    )
+    const { at, expires_at, started_at } = body.data
+    assert.equal(expires_at, started_at + 3_000_000)
+    assert.equal((await patch(service.url, id, { state: "running" })).status, 200)
+    assert.equal((await patch(service.url, id, { state: "paused" })).status, 200)
+    assert.equal((await patch(service.url, id, { state: "running" })).status, 200)
+    await using _worker = await startService({ natsUrl: nats.url, roles: "delivery" })
+    const done = await finishedAt(service.url, path(id))
+    assert.deepInclude(done, { at, started_at, expires_at, accepted: 1, delivered: 1 })
+    const changes = ["scheduled", "started", "paused", "resumed", "paused", "resumed"]
+    assert.deepEqual(await changesOf(nats.url, id), changes)
+  })
+
   it("ends with counts of 0 when it is cancelled before", async () => {
     await using nats = await startNats()
     await using push = await startPushService()

@@ -10,6 +10,7 @@ import {
   parseBroadcast,
   parseOfBroadcast,
   parseRegistration,
+  parseState,
   parseSubscription,
   subjects
 } from "#streams/subjects.ts"
@@ -78,6 +79,14 @@ describe("a subject", () => {
           assert.isUndefined(parseRegistration(other))
       })
     )
+  })
+
+  it("of a change of a broadcast names the broadcast", () => {
+    assert.strictEqual(parseState(subjects.state(17)), 17)
+    assert.isTrue(sees(filters.states, subjects.state(17)))
+    for (const other of ["", "0", "01", "1.2", "x", "99999999999999999999"])
+      assert.isUndefined(parseState(`bellcast.evt.state.${other}`))
+    assert.isUndefined(parseState("bellcast.cmd.state.17"))
   })
 
   it("of a broadcast names its publisher and its channel", () => {

@@ -19,9 +19,12 @@ import { bodiesMax } from "./direct-post.ts"
 import { directOf, withOptions } from "./publish.ts"
 import { Shown, shown } from "./view.ts"
 
-const { dry_run: _, ...rescheduled } = published
+const { at, data, data_by_locale, rate } = published
 const Body = Schema.Struct({
-  data: Schema.Struct({ state: Schema.optionalKey(WantedState), ...rescheduled })
+  data: Schema.Struct({
+    state: Schema.optionalKey(WantedState),
+    ...{ at, rate, data, data_by_locale }
+  })
 })
 type Wanted = (typeof Body.Type)["data"]
 const decodeBody = readBody(Body)
