@@ -52,6 +52,8 @@ export const ShardJob = Schema.Struct({
   shard: Shard,
   /** Send only to subscriptions that this broadcast did not reach. */
   redrives: Schema.optionalKey(Schema.Int),
+  /** See {@link Plan}. */
+  stride: Schema.optionalKey(Sequence),
   floor: MinimumRevisions
 })
 export type ShardJob = typeof ShardJob.Type

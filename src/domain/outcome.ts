@@ -63,6 +63,11 @@ export const Plan = Schema.Struct({
   broadcast: Schema.Int,
   depth: Schema.Int,
   shards: Schema.Int,
+  /**
+   * The jobs of so many shards are appended at first. Each shard leads to the job of that so many
+   * places behind: when it begins, or with a rate when it ends. Absent: all at first.
+   */
+  stride: Schema.optionalKey(Schema.Int),
   /** Bucket revisions that contain everything appended before the broadcast. */
   floor: MinimumRevisions,
   /** As in jobs. */

@@ -29,6 +29,12 @@ import { startDue } from "./start-due.ts"
 const broadcastsInFlight = 128
 /** Jobs appended at once. 4096 jobs take 50 to 100 ms. */
 const appendConcurrency = 128
+/**
+ * Pushes of a broadcast whose jobs wait in WORK at a time. Jobs are taken first come, first served:
+ * so those of another broadcast wait for so many pushes, and those that run at once share equally.
+ * A worker appends the next job and gets it within some 10 ms.
+ */
+const waitingPushes = 2_000
 const notAppliedAfterMillis = 1_000
 
 const otherPlan =
@@ -56,7 +62,7 @@ const reject = Effect.fnUntraced(function* (
 
 const newPlan = Effect.fnUntraced(function* (
   { buckets, states }: Planner,
-  { broadcast, expiresAt, since }: BroadcastRef,
+  { broadcast, expiresAt, rate, since }: BroadcastRef,
   acceptedAt: number,
   { channels, users }: Recipients,
   { floor, short = [] }: Applied
@@ -67,10 +73,14 @@ const newPlan = Effect.fnUntraced(function* (
   // determines the number of jobs; the registrations determine who gets the broadcast.
   const isEmpty = people === 0 && !short.includes("channels")
   const isNobody = isEmpty || states.orderOf({ broadcast }) === "cancel"
+  const shards = isNobody ? 0 : 16 ** depth
+  const stride =
+    rate === undefined ? Math.ceil((waitingPushes * shards) / people) : shardsAtOnce(rate)
   const plan: Plan = {
     broadcast,
     depth,
-    shards: isNobody ? 0 : 16 ** depth,
+    shards,
+    ...(stride < shards ? { stride } : {}),
     floor,
     ...(since === undefined ? {} : { since }),
     acceptedAt,
@@ -105,18 +115,15 @@ const planOf = Effect.fnUntraced(function* (
   )
 })
 
-/** Of a broadcast with a rate, the first jobs: each shard that ends leads to another job. */
-const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards }: Plan) => {
-  const { broadcast, rate } = ref
-  const all = shards === 0 ? [] : shardsAt(depth)
-  const subject = rate === undefined ? subjects.shard : subjects.limitedShard
+const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards, stride }: Plan) => {
+  const subject = ref.rate === undefined ? subjects.shard : subjects.limitedShard
   return Effect.forEach(
-    rate === undefined ? all : all.slice(0, shardsAtOnce(rate)),
+    shards === 0 ? [] : shardsAt(depth).slice(0, stride),
     (shard) =>
       log.once("work", {
-        subject: subject(broadcast, shard),
+        subject: subject(ref.broadcast, shard),
         type: "shard/1",
-        body: { ...ref, shard, floor }
+        body: { ...ref, shard, floor, ...(stride === undefined ? {} : { stride }) }
       }),
     { concurrency: appendConcurrency, discard: true }
   )

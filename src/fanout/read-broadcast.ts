@@ -30,7 +30,7 @@ const noParts = `${streams.log.name} lacks a part of the broadcast before it`
 const tooLarge = `the payload is larger than ${payloadBytesMax} bytes`
 
 /** The part that all jobs of a broadcast share. */
-export type ShardRef = Omit<ShardJob, "shard" | "floor">
+export type ShardRef = Omit<ShardJob, "shard" | "stride" | "floor">
 
 /** The start of a broadcast that was accepted before, or its end instead. */
 export interface Start {

@@ -139,7 +139,10 @@ describe("the state of a push service", () => {
     const open: Array<() => void> = []
     const enter = () =>
       void Effect.runFork(
-        lane.inTurn(Effect.promise(() => new Promise<void>((resolve) => open.push(resolve))))
+        lane.inTurn(
+          1,
+          Effect.promise(() => new Promise<void>((resolve) => open.push(resolve)))
+        )
       )
     for (let i = 0; i < 20; i++) enter()
     assert.strictEqual(open.length, 8)

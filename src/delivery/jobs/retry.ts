@@ -154,7 +154,7 @@ const step = (
   // Taken after the place in the send queue, as everywhere: in the other order two pushes could
   // deadlock.
   const ready = Effect.fnUntraced(function* (turn: Turn) {
-    yield* permits.take(1)
+    yield* permits.take(job.broadcast)
     permitsTaken = 1
     // Delivered again, the push of a cancelled broadcast ends unsent; that of a paused one waits.
     if (draining() || orderOf(job) !== "send") return yield* Effect.fail("stop" as const)
@@ -176,7 +176,7 @@ const step = (
     Effect.catch((error) =>
       error === "stop" ? Effect.succeed(later(drainingAfterMillis)) : Effect.fail(error)
     ),
-    Effect.ensuring(Effect.suspend(() => permits.release(permitsTaken)))
+    Effect.ensuring(Effect.suspend(() => permits.release(job.broadcast, permitsTaken)))
   )
 }
 

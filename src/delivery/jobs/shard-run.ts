@@ -60,7 +60,7 @@ interface ShardRun {
 
 const release = (run: ShardRun, count: number) => {
   run.permits -= count
-  return run.tools.permits.release(count)
+  return run.tools.permits.release(run.job.broadcast, count)
 }
 
 /** Whether an outcome of this delivery was stored so recently that no other can have the shard. */
@@ -145,12 +145,12 @@ const prove = Effect.fnUntraced(function* (run: ShardRun) {
  */
 const takePermit = Effect.fnUntraced(function* (run: ShardRun, turn: Turn) {
   const { draining, orderOf, permits } = run.tools
-  yield* permits.take(1)
+  yield* permits.take(run.job.broadcast)
   yield* prove(run)
   const order = run.failure !== undefined || draining() ? "hold" : orderOf(run.job)
   if (order === "send" && (yield* turn.take)) run.permits += 1
   else {
-    yield* permits.release(1)
+    yield* permits.release(run.job.broadcast)
     const why = { send: "late", cancel: "cancelled", hold: "stop", old: "stop" } as const
     return yield* Effect.fail(why[order])
   }
@@ -229,7 +229,7 @@ export const runShard = Effect.fnUntraced(function* (
     check,
     bodies: new Bodies(todo, (target) => variantOf(target).padded, tools.publicKeys),
     variantOf,
-    begin: tools.batches(todo.length),
+    begin: tools.batches(job.broadcast, todo.length),
     leaveAt: (yield* monotonicMillis) + share.millis,
     flushing: Semaphore.makeUnsafe(1),
     results: [],

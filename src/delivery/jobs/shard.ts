@@ -1,15 +1,15 @@
 // Shard job -> pushes -> outcomes: reads the payload and who the shard goes to, claims the shard
 // for this delivery of its job with what earlier deliveries recorded, and runs its pushes.
 import * as Effect from "effect/Effect"
-import * as Semaphore from "effect/Semaphore"
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { sealedAtOnce } from "../push/encrypt.ts"
-import { appendNext } from "../rate/next-shards.ts"
+import { makeAdmission } from "../recipients/admission.ts"
 import { type Audience, makeAudience } from "../recipients/audience.ts"
+import { appendNext } from "../recipients/next-shards.ts"
 import { makeClaim } from "./claim.ts"
 import { laterPostponed } from "./follow-ups.ts"
 import { makeHold } from "./hold.ts"
@@ -21,19 +21,8 @@ import { conflictLeaves } from "./until-written.ts"
 
 /** A shard that a worker of an earlier run may be sending is looked at again after this time. */
 const takenMillis = 500
-
-/**
- * Shards that are read, or were read and wait for those before them. All at once, the first would
- * be sent after the last is read.
- */
-const readingMax = 8
-/** The same of broadcasts with a rate, which wait for their turns only afterwards. */
-const limitedReadingMax = 2
 /** A shard that is left with pushes that wait for their turns comes again after this time. */
 const leftMillis = 1_000
-
-const weightOf = ({ targets }: Audience, max: number): number =>
-  Math.min(Math.max(1, targets.length), max)
 
 /** How the delivery of a shard ends that has pushes left. */
 const laterLeft = ({ draining }: JobTools, { rate }: ShardJob) =>
@@ -48,22 +37,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const hold = makeHold(log, jobTools)
   const batches = yield* makePushBatches(sealedAtOnce)
   const tools: ShardTools = { ...jobTools, batches, concurrency: unrecordedPushesMax }
-  // Two large shards at a time, or many small ones. Many large ones would share the permits until
-  // each outcome had a handful of results.
-  const admission = yield* Semaphore.make(2 * unrecordedPushesMax)
-  const reading = yield* Semaphore.make(readingMax)
-  const limitedReading = yield* Semaphore.make(limitedReadingMax)
-
-  /** Reads a shard and waits until it may be sent. Returns its audience and the weight of that. */
-  const admitted = (job: ShardJob, to: Recipients) =>
-    (job.rate === undefined ? reading : limitedReading).withPermits(1)(
-      Effect.gen(function* () {
-        const found = yield* audience(job, to)
-        const weight = job.rate === undefined ? weightOf(found, unrecordedPushesMax) : 0
-        yield* admission.take(weight)
-        return { found, weight }
-      })
-    )
+  const admitted = makeAdmission(audience, unrecordedPushesMax)
 
   /** Stores what an earlier delivery may have left out. False: some of it is postponed. */
   const ensured = Effect.fnUntraced(function* (job: ShardJob, to: Recipients) {
@@ -85,14 +59,20 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       const { isPostponed, left } = yield* runShard(tools, message, past, found, pushed)
       const stored = Effect.succeed(!isPostponed)
       if (left > 0) return (yield* hold(delivery, message, stored)) ?? laterLeft(tools, message)
-      yield* appendNext(log, tools, message)
+      yield* appendNext(log, tools, message, true)
       return isPostponed ? laterPostponed(deliveryCount) : done
     }, conflictLeaves)
     const held = yield* hold(delivery, message, isStored)
     if (held !== undefined) return held
-    const { found, weight } = yield* admitted(message, pushed.to)
-    return yield* Effect.flatMap(hold(delivery, message, isStored), (heldMeanwhile) =>
-      heldMeanwhile ? Effect.succeed(heldMeanwhile) : send(found)
-    ).pipe(Effect.ensuring(admission.release(weight)))
+    const { found, leave } = yield* Effect.tapCause(admitted(message, pushed.to), () =>
+      // A shard that cannot be read must not stop those behind it.
+      appendNext(log, tools, message, false)
+    )
+    return yield* Effect.gen(function* () {
+      const heldMeanwhile = yield* hold(delivery, message, isStored)
+      if (heldMeanwhile !== undefined) return heldMeanwhile
+      yield* appendNext(log, tools, message, false)
+      return yield* send(found)
+    }).pipe(Effect.ensuring(leave))
   })
 })

@@ -1,6 +1,6 @@
 // The services that handlers of jobs use.
-import type * as Semaphore from "effect/Semaphore"
 import type { States } from "#nats/follower/states.ts"
+import type { FairSemaphore } from "../fair-semaphore.ts"
 import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"
 import type { Turns } from "../rate/turns.ts"
@@ -12,7 +12,7 @@ export interface JobTools {
   readonly send: Send
   readonly record: Record
   readonly publicKeys: PublicKeys
-  readonly permits: Semaphore.Semaphore
+  readonly permits: FairSemaphore
   readonly turns: Turns
   /**
    * Whether the process is shutting down: pushes under way are finished, the rest is left to
@@ -25,7 +25,7 @@ export interface JobTools {
 }
 
 export interface ShardTools extends JobTools {
-  readonly batches: (pushes: number) => Begin
+  readonly batches: (broadcast: number, pushes: number) => Begin
   /** Pushes under way at once. */
   readonly concurrency: number
 }

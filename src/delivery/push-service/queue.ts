@@ -2,7 +2,7 @@
 // here. The queue of a slowed push service is short, so that pushes of the same shard to other push
 // services do not wait behind it. A push that does not fit waits in WORK.
 import * as Effect from "effect/Effect"
-import * as Semaphore from "effect/Semaphore"
+import { FairSemaphore } from "../fair-semaphore.ts"
 
 /** Delay before a push that did not fit is tried again: at least 1 s, at most 60 s. */
 const fullMillisMin = 1_000
@@ -23,7 +23,7 @@ const queueMax = 64
  * whether the push service allows fewer than are needed.
  */
 export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => boolean) => {
-  const slots = Semaphore.makeUnsafe(max)
+  const slots = new FairSemaphore(max)
   let window = max
   /** Pushes that wait or are under way. */
   let inside = 0
@@ -41,15 +41,17 @@ export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => 
     /** Whether pushes wait for others to end. */
     isWaiting: (): boolean => inside > window,
 
-    /** Runs `effect` when it is its turn. */
-    inTurn: <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    /** Runs `effect` when it is its turn, and that of its broadcast. */
+    inTurn: <A, E, R>(broadcast: number, effect: Effect.Effect<A, E, R>) =>
       Effect.suspend(() => {
         inside += 1
         const leave = Effect.suspend(() => {
           inside -= 1
           return resized
         })
-        return Effect.andThen(resized, slots.withPermit(effect)).pipe(Effect.ensuring(leave))
+        return Effect.andThen(resized, slots.withPermit(broadcast, effect)).pipe(
+          Effect.ensuring(leave)
+        )
       })
   }
 }

@@ -208,7 +208,8 @@ export const makeSend = Effect.gen(function* () {
       const pushService = pushServices.of(originOf(target), key)
       const full = pushService.queueFull(monotonicOf(now, ref.acceptedAt), now.monotonic)
       if (full !== undefined) return Effect.as(turn, unsent(full))
-      return pushService.inTurn(Effect.flatMap(turn, () => attempt(tools, push, pushService, key)))
+      const attempted = Effect.flatMap(turn, () => attempt(tools, push, pushService, key))
+      return pushService.inTurn(ref.broadcast, attempted)
     })
 })
 

@@ -155,3 +155,5 @@ export const makeAudience = Effect.gen(function* () {
       )
     )
 })
+
+export type AudienceOf = Effect.Success<typeof makeAudience>

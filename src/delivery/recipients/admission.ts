@@ -1,0 +1,53 @@
+// The turn of a shard: how many are read and sent at a time. Broadcasts share that equally.
+import * as Effect from "effect/Effect"
+import type { ShardJob } from "#domain/job.ts"
+import type { Recipients } from "#domain/recipients.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import { FairSemaphore } from "../fair-semaphore.ts"
+import type { Audience, AudienceOf } from "./audience.ts"
+
+/**
+ * Shards that are read, or were read and wait for those before them. All at once, the first would
+ * be sent after the last is read.
+ */
+const readingMax = 8
+/** The same of broadcasts with a rate, which wait for their turns only afterwards. */
+const limitedReadingMax = 2
+
+interface Admitted {
+  readonly found: Audience
+  /** Ends the turn of the shard. */
+  readonly leave: Effect.Effect<void>
+}
+
+/**
+ * Returns a function that reads a shard and waits until it may be sent. `weightMax`: pushes of one
+ * shard that are under way at once.
+ */
+export const makeAdmission = (audience: AudienceOf, weightMax: number) => {
+  const makeRoom = () => ({
+    reading: new FairSemaphore(readingMax),
+    // Two large shards at a time, or many small ones. Many large ones would share the permits until
+    // each outcome had a handful of results.
+    sending: new FairSemaphore(2 * weightMax)
+  })
+  // A broadcast of one shard does not wait for the shards of large ones.
+  const single = makeRoom()
+  const several = makeRoom()
+  const limited = new FairSemaphore(limitedReadingMax)
+  return (job: ShardJob, to: Recipients): Effect.Effect<Admitted, NatsUnavailable> => {
+    const { broadcast, rate, shard } = job
+    if (rate !== undefined) {
+      const read = Effect.map(audience(job, to), (found) => ({ found, leave: Effect.void }))
+      return limited.withPermit(broadcast, read)
+    }
+    const { reading, sending } = shard === "all" ? single : several
+    const read = Effect.gen(function* () {
+      const found = yield* audience(job, to)
+      const weight = Math.min(Math.max(1, found.targets.length), weightMax)
+      yield* sending.take(broadcast, weight)
+      return { found, leave: sending.release(broadcast, weight) }
+    })
+    return reading.withPermit(broadcast, read)
+  }
+}

@@ -1,0 +1,126 @@
+// Broadcasts that are sent at the same time share the service.
+import { setTimeout as sleep } from "node:timers/promises"
+import { assert, describe, it } from "vitest"
+import { streams } from "#streams/index.ts"
+import { broadcastPath, changeState } from "../support/broadcast-states.ts"
+import { finishedAt, publish, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
+import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { startService } from "../support/service.ts"
+
+/** Longer than each test waits: a push that is held must not end by itself. */
+const held = { BELLCAST_PUSH_TIMEOUT_MILLIS: "60000" }
+const few = { ...held, BELLCAST_PUSHES_UNDER_WAY_MAX: "32" }
+
+/** `count` subscriptions of which the push service holds the responses until `respond`. */
+const holding = (push: PushService, count: number) => {
+  const waiting: Array<() => void> = []
+  let isOpen = false
+  const agents = Array.from({ length: count }, () => {
+    const agent = push.subscribe()
+    const { nextAnswer } = agent
+    return Object.assign(agent, {
+      nextAnswer: (): ReturnType<typeof nextAnswer> => {
+        const { play, status } = nextAnswer()
+        const playLater: typeof play = (...both) =>
+          isOpen ? play(...both) : void waiting.push(() => play(...both))
+        return { status, play: playLater }
+      }
+    })
+  })
+  return {
+    subscriptions: agents.map(({ subscription }) => subscription),
+    received: () => agents.reduce((sum, { deliveries }) => sum + deliveries, 0),
+    held: () => waiting.length,
+    respondOnce: () => waiting.shift()?.(),
+    respond: () => {
+      isOpen = true
+      for (const play of waiting.splice(0)) play()
+    }
+  }
+}
+
+describe.concurrent("broadcasts at the same time", () => {
+  it("a small one is sent while every push of a large one waits for its push service", {
+    timeout: 120_000
+  }, async () => {
+    await using nats = await startNats()
+    await using silent = await startPushService({ decrypt: false })
+    await using prompt = await startPushService()
+    const env = { ...few, BELLCAST_UNRECORDED_PUSHES_MAX: "64" }
+    await using service = await startService({ natsUrl: nats.url, env })
+    const large = holding(silent, 1_100)
+    const small = prompt.subscribe()
+    await fillChannels(nats.url, [
+      { name: "large", subscriptions: large.subscriptions },
+      { name: "small", subscriptions: [small.subscription] }
+    ])
+    await publish(service.url, "large", { n: 1 })
+    await silent.waitFor(() => large.held() === 32, 20_000)
+    const id = await publish(service.url, "small", { n: 2 })
+    await prompt.waitFor(() => small.received.length === 1, 20_000)
+    assert.deepInclude(await finishedAt(service.url, broadcastPath(id)), { delivered: 1 })
+    assert.equal(large.held(), 32)
+  })
+
+  it("a large one that begins behind another gets as many pushes", {
+    timeout: 180_000
+  }, async () => {
+    const [size, some] = [1_500, 600]
+    await using nats = await startNats()
+    await using push = await startPushService({ decrypt: false })
+    const env = { ...few, BELLCAST_UNRECORDED_PUSHES_MAX: "256" }
+    await using service = await startService({ natsUrl: nats.url, env })
+    const [first, second] = [holding(push, size), holding(push, size)]
+    await fillChannels(nats.url, [
+      { name: "first", subscriptions: first.subscriptions },
+      { name: "second", subscriptions: second.subscriptions }
+    ])
+    const ids = [await publish(service.url, "first", { n: 1 })]
+    await push.waitFor(() => first.held() === 32, 20_000)
+    ids.push(await publish(service.url, "second", { n: 2 }))
+    // Slowly, so that the second one is planned and read meanwhile.
+    while (second.received() === 0 && first.received() < size) {
+      first.respondOnce()
+      await sleep(20)
+    }
+    const before = first.received()
+    assert.isBelow(before, size / 2)
+    for (const each of [first, second]) each.respond()
+    await push.waitFor(() => first.received() - before + second.received() >= some, 30_000)
+    const share = second.received() / (first.received() - before + second.received())
+    assert.isAtLeast(share, 0.4)
+    for (const id of ids)
+      assert.deepInclude(await finishedAt(service.url, broadcastPath(id)), { delivered: size })
+  })
+
+  it("jobs of a large one are appended as its shards begin, also those of a resumed run", {
+    timeout: 180_000
+  }, async () => {
+    const size = 3_000
+    await using nats = await startNats()
+    await using push = await startPushService({ decrypt: false })
+    const env = { ...few, BELLCAST_UNRECORDED_PUSHES_MAX: "64" }
+    await using service = await startService({ natsUrl: nats.url, env })
+    const browsers = holding(push, size)
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers.subscriptions }])
+    const id = await publish(service.url, "news", { n: 1 })
+    await push.waitFor(() => browsers.held() === 32, 20_000)
+    await using admin = await connectAdmin(nats.url)
+    const jobs = async () => {
+      const subjects_filter = `bellcast.job.shard.${id}.>`
+      const { state } = await admin.jsm.streams.info(streams.work.name, { subjects_filter })
+      return Object.keys(state.subjects ?? {}).length
+    }
+    // 11 that wait at first, of 16; two shards of 187 have begun.
+    assert.equal(await until(jobs, (count) => count >= 13), 13)
+    await changeState(service.url, id, "paused")
+    browsers.respond()
+    await changeState(service.url, id, "running")
+    const done = await finishedAt(service.url, broadcastPath(id))
+    assert.deepInclude(done, { accepted: size, delivered: size })
+    assert.deepInclude(push.counts, { distinct: size, duplicates: 0 })
+  })
+})
