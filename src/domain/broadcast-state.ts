@@ -25,7 +25,7 @@ export const WantedState = Schema.Literals(["running", "paused", "cancelled"])
 export type WantedState = typeof WantedState.Type
 
 const possible: Readonly<Record<BroadcastState, ReadonlyArray<WantedState>>> = {
-  // Its time starts it, and nothing else.
+  // Only its time starts a broadcast.
   scheduled: ["cancelled"],
   running: ["paused", "cancelled"],
   paused: ["running", "cancelled"],

@@ -1,4 +1,4 @@
-// What became of a broadcast, by reason and push service: over HTTP, in LOG, and after a rebuild.
+// The outcomes of a broadcast, by reason and push service: over HTTP, in LOG, and after a rebuild.
 import { assert, it } from "vitest"
 import { administer } from "#test/history.ts"
 import { startNats } from "#test/nats.ts"

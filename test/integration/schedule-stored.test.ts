@@ -1,4 +1,4 @@
-// What LOG has of scheduled broadcasts: payloads that do not fit into one message, and starts that
+// Scheduled broadcasts in LOG: payloads that do not fit into one message, and starts that
 // outlast the loss of WORK.
 import { assert, it } from "vitest"
 import { broadcastPath } from "../support/broadcast-states.ts"

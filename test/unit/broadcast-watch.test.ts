@@ -1,4 +1,4 @@
-// Which standings of a broadcast a watcher learns of: a replica may be behind.
+// The standings of a broadcast that a watcher learns of: a replica may be behind.
 import { assert, it } from "vitest"
 import { startProgress } from "#domain/progress/progress.ts"
 import type { Standing } from "#nats/broadcasts/state.ts"

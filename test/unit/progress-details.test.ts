@@ -1,4 +1,4 @@
-// What became of the pushes of a broadcast, by reason and push service, and how long answers took.
+// The outcomes of the pushes of a broadcast, by reason and push service, and how long answers took.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { Fate, PushResult } from "#domain/outcome.ts"

@@ -1,4 +1,4 @@
-// What a shard of a broadcast with a rate takes of its process.
+// The part of a process that a shard of a broadcast with a rate may take.
 
 /** A shard is left after this time, so that those of other broadcasts have theirs. */
 const millisMax = 30_000

@@ -1,4 +1,4 @@
-// What became of the pushes of a broadcast, by reason and push service, and how long push services
+// The outcomes of the pushes of a broadcast, by reason and push service, and how long push services
 // took to answer. Pure.
 import * as Schema from "effect/Schema"
 import type { PushResult } from "../outcome.ts"

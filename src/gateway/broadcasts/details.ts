@@ -1,4 +1,4 @@
-// What became of the pushes of a broadcast, by reason and push service, as responses show it.
+// The outcomes of the pushes of a broadcast, by reason and push service, as responses show them.
 import * as Schema from "effect/Schema"
 import { CountsBy, type Durations, quantile, sumOf } from "#domain/progress/counts.ts"
 import { type Details, noDetails } from "#domain/progress/details.ts"

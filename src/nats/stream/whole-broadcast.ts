@@ -28,7 +28,7 @@ const partsBefore = Effect.fnUntraced(function* (
   return found.length === parts.length ? found : undefined
 })
 
-/** What a change of a broadcast says instead. */
+/** The payload in a change of a broadcast; undefined: the change has none. */
 const bodyOf = Effect.fnUntraced(function* (log: EventLog["Service"], change: number) {
   const message = (yield* log.at("log", change))?.message
   if (message?.type !== "broadcast.changed/1") return undefined
