@@ -9,7 +9,13 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { publisherOf, redrivenBy } from "#domain/broadcast.ts"
 import { pushKey } from "#domain/outcome.ts"
-import { evolveProgress, type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
+import {
+  countsOf,
+  evolveProgress,
+  type Progress,
+  startProgress,
+  waiting
+} from "#domain/progress/progress.ts"
 import { type Push, pushOf } from "#nats/broadcasts/pushes.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -121,12 +127,6 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   }
   return result
 })
-
-const countsOf = (progress: Progress) => {
-  const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = progress
-  const fates = { delivered, waiting: waiting(progress), retrying, expired, dead, gone }
-  return { accepted, ...fates, ...(cancelled > 0 && { cancelled }) }
-}
 
 const jsonOf = ({ progress, ...rest }: Audit) => {
   if (progress === undefined) return { ...rest }

@@ -61,7 +61,7 @@ const Change = {
   run: Schema.Int,
   /**
    * The id of a user, `nats:<source>`, `operator` for the command, `expiry` where the life of a
-   * paused broadcast is over, or `schedule` at a start.
+   * paused broadcast is over, `schedule` at a start, or `pause_when` where too many pushes failed.
    */
   by: Schema.String,
   at: Schema.Int,
@@ -80,10 +80,15 @@ export const BroadcastChanged = Schema.Struct({
   parts: Schema.optionalKey(Schema.Array(Schema.Int))
 })
 
+/** The pushes of a run that were attempted, and those of them that failed. */
+export const Because = Schema.Struct({ attempted: Schema.Int, failed: Schema.Int })
+
 export const BroadcastPaused = Schema.Struct({
   ...Change,
   /** When the life of the broadcast is over. */
-  expiresAt: Schema.Int
+  expiresAt: Schema.Int,
+  /** Absent: somebody paused it. */
+  because: Schema.optionalKey(Because)
 })
 export const BroadcastResumed = Schema.Struct({
   ...Change,
@@ -154,9 +159,10 @@ export const changeTo = (
   storedAt: number,
   about: Omit<typeof BroadcastPaused.Type, "run">
 ): StateChange => {
-  const { expiresAt, ...rest } = about
+  const { because, expiresAt, ...rest } = about
   const run = last?.run ?? 0
-  if (wanted === "paused") return { type: "broadcast.paused/1", ...rest, run, expiresAt }
+  if (wanted === "paused")
+    return { type: "broadcast.paused/1", ...rest, run, expiresAt, ...(because && { because }) }
   const after = { ...rest, run: run + 1 }
   if (wanted === "running") return { type: "broadcast.resumed/1", ...after, pausedAt: storedAt }
   if (last?.type === "broadcast.paused/1")

@@ -68,12 +68,13 @@ export const payloadFields = (data: typeof Data) => ({
 export const BroadcastBody = Schema.Struct({
   ...payloadFields(Data),
   /**
-   * Gateways make dry runs and store none, and store `at` and `rate` as headers. A NATS client that
-   * writes one of them into the body wants something else than pushes to all at once.
+   * Gateways make dry runs and store none, and store the others as headers. A NATS client that
+   * writes one of them into the body wants something else than to send all of it now.
    */
   dry_run: Schema.optionalKey(Schema.Never),
   at: Schema.optionalKey(Schema.Never),
-  rate: Schema.optionalKey(Schema.Never)
+  rate: Schema.optionalKey(Schema.Never),
+  pause_when: Schema.optionalKey(Schema.Never)
 })
 export type BroadcastBody = typeof BroadcastBody.Type
 

@@ -91,7 +91,9 @@ export const RetryJob = Schema.Struct({
   /** The reason of the shard's outcome. */
   reason: StoredReason,
   /** The push service, as in outcomes. */
-  service: Schema.optionalKey(Schema.String)
+  service: Schema.optionalKey(Schema.String),
+  /** The run of the first attempt. Absent: 0. */
+  firstRun: Schema.optionalKey(Schema.Int)
 })
 export type RetryJob = typeof RetryJob.Type
 

@@ -74,6 +74,10 @@ export const Plan = Schema.Struct({
   since: Schema.optionalKey(Schema.Int),
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
+  /** Absent: the message does not say. */
+  publisher: Schema.optionalKey(Schema.String),
+  /** The share of failed pushes that pauses the broadcast. Absent: none does. */
+  pauseShare: Schema.optionalKey(Schema.Number),
   at: Schema.Int
 })
 export type Plan = typeof Plan.Type
@@ -93,6 +97,8 @@ export const Outcome = Schema.Struct({
    * broadcast names no users.
    */
   withoutSubscription: Schema.optionalKey(Schema.Int),
+  /** The run of the first attempts at these pushes. Absent: 0. */
+  run: Schema.optionalKey(Schema.Int),
   at: Schema.Int
 })
 export type Outcome = typeof Outcome.Type

@@ -54,6 +54,10 @@ export const deferReasons = [
 ] as const
 export type DeferReason = (typeof deferReasons)[number]
 
+/** Whether a push waits because its push service asked for fewer of them. */
+export const isThrottling = (reason: StoredReason): boolean =>
+  reason === "throttled" || reason === "lane-throttled"
+
 /** Reasons of pushes that end without an attempt. */
 export const unsentReasons = ["left", "moved", "suspended", "expired", "cancelled"] as const
 export type UnsentReason = (typeof unsentReasons)[number]

@@ -22,7 +22,13 @@ import { streams } from "#streams/index.ts"
 import { parseState, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, shardsAt } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { readBroadcast, type ShardRef, type Start, wholeError } from "./read-broadcast.ts"
+import {
+  type PlanOfMessage,
+  readBroadcast,
+  type ShardRef,
+  type Start,
+  wholeError
+} from "./read-broadcast.ts"
 import { startDue } from "./start-due.ts"
 
 /** Broadcasts at a time: enough that many plans are stored as one batch. */
@@ -63,7 +69,7 @@ const reject = Effect.fnUntraced(function* (
 const newPlan = Effect.fnUntraced(function* (
   { buckets, states }: Planner,
   { broadcast, expiresAt, rate, since }: BroadcastRef,
-  acceptedAt: number,
+  given: PlanOfMessage,
   { channels, users }: Recipients,
   { floor, short = [] }: Applied
 ) {
@@ -83,7 +89,7 @@ const newPlan = Effect.fnUntraced(function* (
     ...(stride < shards ? { stride } : {}),
     floor,
     ...(since === undefined ? {} : { since }),
-    acceptedAt,
+    ...given,
     expiresAt,
     at: yield* Clock.currentTimeMillis
   }
@@ -94,20 +100,20 @@ const newPlan = Effect.fnUntraced(function* (
 const planOf = Effect.fnUntraced(function* (
   planner: Planner,
   ref: BroadcastRef,
-  acceptedAt: number,
+  given: PlanOfMessage,
   to: Recipients,
   applied: Applied
 ) {
   const { log } = planner
   const subject = subjects.plan(ref.channel as ChannelToken, ref.broadcast)
-  const body = yield* newPlan(planner, ref, acceptedAt, to, applied)
+  const body = yield* newPlan(planner, ref, given, to, applied)
   return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
     Effect.as(body),
     Effect.catchTag("AppendConflict", () =>
       Effect.flatMap(log.last("work", subject), (stored) => {
         if (stored?.message.type !== "plan/1") return Effect.succeed(body)
         // The number belonged to another broadcast in a WORK that was restored from a later copy.
-        return isSameTime(stored.message.acceptedAt, acceptedAt)
+        return isSameTime(stored.message.acceptedAt, given.acceptedAt)
           ? Effect.succeed(stored.message)
           : Effect.fail(unavailable("plan")(new Error(otherPlan)))
       })
@@ -164,7 +170,7 @@ const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, star
   const applied = yield* Effect.result(watermark.reached(sinceOf(ref), appliedMillis))
   // No projector runs at the moment: the broadcast waits.
   if (applied._tag === "Failure") return later(notAppliedAfterMillis)
-  const found = yield* planOf(planner, ref, stored.at, to, applied.success)
+  const found = yield* planOf(planner, ref, wanted.given, to, applied.success)
   yield* appendJobs(planner, ref, found)
   yield* Effect.logInfo("broadcast planned", {
     broadcast: ref.broadcast,

@@ -11,6 +11,8 @@ import {
 } from "#domain/broadcast.ts"
 import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
 import type { ShardJob } from "#domain/job.ts"
+import type { Plan } from "#domain/outcome.ts"
+import { pauseWhenError, pauseWhenHeader, pauseWhenOf } from "#domain/pause-when.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import type { WholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { streams } from "#streams/index.ts"
@@ -42,8 +44,12 @@ export interface Start {
   readonly rate?: number
 }
 
+/** The part of a plan that the message says. */
+export type PlanOfMessage = Pick<Plan, "acceptedAt" | "publisher" | "pauseShare">
+
 interface Wanted {
   readonly ref: ShardRef
+  readonly given: PlanOfMessage
   /** Undefined: the message does not say. */
   readonly publisher: string | undefined
   /** The start that it waits for; undefined: it starts now. */
@@ -60,6 +66,7 @@ const idIn = (text: string | undefined): number | undefined => broadcastIdIn(tex
 
 const headerErrors = ({ at, header }: Stored, source: string): ReadonlyArray<string> => {
   const [start, redrives] = [header(startHeader), header(redrivesHeader)]
+  const pauseWhen = header(pauseWhenHeader)
   // A gateway accepted its start some time before the message was stored: an hour ago may have
   // become longer ago, and a clock that differs may make 30 days longer ahead.
   const isChecked = start === undefined || ownSources.includes(source)
@@ -67,6 +74,7 @@ const headerErrors = ({ at, header }: Stored, source: string): ReadonlyArray<str
   return [
     ...readHeaders(header).errors.map(({ description }) => description),
     ...(error === undefined ? [] : [`${startHeader}: ${error}`]),
+    ...(pauseWhen === undefined || pauseWhenOf(pauseWhen) !== undefined ? [] : [pauseWhenError]),
     ...(redrives === undefined || idIn(redrives) !== undefined
       ? []
       : [`${redrivesHeader} must be the id of a broadcast`])
@@ -98,8 +106,15 @@ export const readBroadcast = (stored: Stored, start?: Start): Wanted | Rejected 
   const former = place.source === "redrive" ? idIn(header(payloadHeader)) : undefined
   const payload = start?.payload ?? former
   const acceptedAt = start?.at ?? stored.at
+  const publisher = publisherOf(place.source, header)
+  const pauseShare = pauseWhenOf(header(pauseWhenHeader) ?? "")?.failed_share
   return {
-    publisher: publisherOf(place.source, header),
+    publisher,
+    given: {
+      acceptedAt: stored.at,
+      ...(publisher === undefined ? {} : { publisher }),
+      ...(pauseShare === undefined ? {} : { pauseShare })
+    },
     later: start === undefined ? laterStart(header, stored.at) : undefined,
     ref: {
       broadcast: stored.seq,

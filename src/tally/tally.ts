@@ -9,7 +9,12 @@ import {
   evolvePushes,
   pushesSince
 } from "#domain/outcome.ts"
-import { evolveProgress, type Progress, startProgress } from "#domain/progress/progress.ts"
+import {
+  countsOf,
+  evolveProgress,
+  type Progress,
+  startProgress
+} from "#domain/progress/progress.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -22,6 +27,7 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
+import { makePauses } from "./pauses.ts"
 
 /** All broadcasts that a batch can finish: their facts are stored together. */
 const finishedAtOnce = 256
@@ -46,6 +52,7 @@ interface Tally {
   /** The pushes that outcomes add to channels, until the next flush. */
   readonly delivered: Map<ChannelToken, Array<Delivered>>
   readonly facts: Facts
+  readonly pauses: Effect.Success<typeof makePauses>
   /** Broadcasts whose fact had to wait and is stored now: their progress can be removed. */
   readonly recorded: Set<EntryKey<"broadcast">>
   /** No earlier run counted a message after this sequence. */
@@ -64,6 +71,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     channels,
     delivered: new Map(),
     facts,
+    pauses: yield* makePauses,
     recorded: new Set(),
     countedUpTo
   }
@@ -72,7 +80,12 @@ export const start = Effect.fnUntraced(function* (from: number) {
     apply: (batch: ReadonlyArray<Stored>) => apply(tally, batch),
     store: () => store(tally),
     unstoredSince: () =>
-      Math.min(broadcasts.unstoredSince(), channels.unstoredSince(), facts.waitingSince()),
+      Math.min(
+        broadcasts.unstoredSince(),
+        channels.unstoredSince(),
+        facts.waitingSince(),
+        tally.pauses.waitingSince()
+      ),
     revisions: () => ({ channels: channels.revision() })
   }
 })
@@ -90,7 +103,7 @@ const load = ({ broadcasts, countedUpTo }: Tally, batch: ReadonlyArray<Stored>) 
  * message that an earlier run counted, as that run may not have stored the fact.
  */
 const count = (
-  { broadcasts, delivered }: Tally,
+  { broadcasts, delivered, pauses }: Tally,
   { message, seq, subject }: Stored
 ): Finished | undefined => {
   const place = parseOfBroadcast(subject)
@@ -113,6 +126,9 @@ const count = (
       broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
   }
   const progress = broadcasts.get(key)
+  // Also for a message that an earlier run counted.
+  if (progress?.failures?.reached === seq && !progress.finished)
+    pauses.add(place.broadcast, progress.failures, seq)
   return progress?.finished === true && (before?.finished !== true || progress.seq === seq)
     ? { channel: place.channel, progress, seq }
     : undefined
@@ -126,15 +142,14 @@ const record = Effect.fnUntraced(function* (
   { broadcasts, facts, recorded }: Tally,
   { channel, progress, seq }: Finished
 ) {
-  const { accepted, broadcast, cancelled, dead, delivered, expired, gone } = progress
+  const { broadcast, publisher } = progress
   const key = keys.broadcast(broadcast)
   const subject = subjects.finished(channel, broadcast)
   const message = { subject, type: "broadcast.finished/1", body: progress } as const
   const stored = () => void recorded.add(key)
   if (yield* facts.record({ message, seq, stored })) broadcasts.remove(key)
-  const ended = { accepted, delivered, gone, expired, dead }
-  const counts = cancelled === undefined ? ended : { ...ended, cancelled }
-  const fields = { broadcast, channel: decodeToken(channel), ...counts }
+  const { retrying: _, waiting: __, ...counts } = countsOf(progress)
+  const fields = { broadcast, publisher, channel: decodeToken(channel), ...counts }
   yield* Effect.logInfo("broadcast finished", fields)
 })
 
@@ -192,6 +207,7 @@ const apply = Effect.fnUntraced(function* (
     concurrency: finishedAtOnce,
     discard: true
   })
+  yield* tally.pauses.store
   if (tally.broadcasts.changes() + tally.channels.changes() + tally.delivered.size > changesMax)
     yield* flush(tally)
 })
@@ -199,6 +215,7 @@ const apply = Effect.fnUntraced(function* (
 const store = (tally: Tally) =>
   Effect.gen(function* () {
     yield* retryFacts(tally)
+    yield* tally.pauses.store
     yield* flush(tally)
     yield* tally.broadcasts.retry
     yield* tally.channels.retry

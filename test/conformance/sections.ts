@@ -26,6 +26,7 @@ import { members } from "./sections/members.ts"
 import { operational } from "./sections/operational.ts"
 import { operators } from "./sections/operators.ts"
 import { pages } from "./sections/pages.ts"
+import { pauseWhen } from "./sections/pause-when.ts"
 import { persons } from "./sections/persons.ts"
 import { preconditions } from "./sections/preconditions.ts"
 import { pushData } from "./sections/push-data.ts"
@@ -62,7 +63,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.4 broadcasts", [...broadcasts, ...pushData, ...rates, ...broadcastProgress]],
   ["4.6 broadcasts to channels and users", [...direct, ...directProgress]],
   ["4.7 forgotten users", forgottenUsers],
-  ["4.8 states of broadcasts", broadcastStates],
+  ["4.8 states of broadcasts", [...broadcastStates, ...pauseWhen]],
   ["4.9 lists of broadcasts", broadcastLists],
   ["4.10 pushes of a broadcast", pushes],
   ["4.11 redrives", redrives],

@@ -24,9 +24,11 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     const js = jetstream(nc)
     const withTtl = headers()
     withTtl.set("TTL", "soon")
-    const [withRate, withBadRate] = [headers(), headers()]
-    withRate.set("Bellcast-Rate", "100")
+    const [withBoth, withBadRate, withBadShare] = [headers(), headers(), headers()]
+    withBoth.set("Bellcast-Rate", "100")
     withBadRate.set("Bellcast-Rate", "fast")
+    withBoth.set("Bellcast-Pause-When", "failed_share=0.25")
+    withBadShare.set("Bellcast-Pause-When", "failed_share=25%")
     const subject = "bellcast.cmd.broadcast.billing.news"
     const bad = [
       await js.publish(subject, "not json"),
@@ -37,6 +39,8 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       await js.publish(subject, JSON.stringify({ data: {} }), { headers: withBadRate }),
       // A header for NATS clients.
       await js.publish(subject, JSON.stringify({ data: {}, rate: 100 })),
+      await js.publish(subject, JSON.stringify({ data: {} }), { headers: withBadShare }),
+      await js.publish(subject, JSON.stringify({ pause_when: { failed_share: 0.2 } })),
       await js.publish(subject, ""),
       // Only a gateway makes dry runs.
       await js.publish(subject, JSON.stringify({ data: {}, dry_run: true })),
@@ -51,7 +55,7 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     ]
     const good = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), {
       msgID: "invoice-7",
-      headers: withRate
+      headers: withBoth
     })
     const again = await js.publish(subject, JSON.stringify({ data: { invoice: 7 } }), {
       msgID: "invoice-7"
@@ -60,7 +64,9 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     assert.equal(again.seq, good.seq)
 
     const counts = await finished(service.url, "news", String(good.seq))
-    assert.deepInclude(counts, { accepted: 1, delivered: 1, rate: 100 })
+    assert.deepInclude(counts, {
+      ...{ accepted: 1, delivered: 1, rate: 100, pause_when: { failed_share: 0.25 } }
+    })
     const lines = await until(
       async () =>
         service
@@ -82,6 +88,7 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
         },
         {
           broadcast: good.seq,
+          publisher: "nats:billing",
           channel: "news",
           accepted: 1,
           delivered: 1,

@@ -5,13 +5,15 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Settings } from "#config"
-import { ttlSecondsMax } from "#domain/broadcast.ts"
+import { publisherOf, ttlSecondsMax } from "#domain/broadcast.ts"
 import { changeIn, type StateChange } from "#domain/broadcast-state.ts"
+import { countsOf } from "#domain/progress/progress.ts"
+import { originOf, standingOf } from "#nats/broadcasts/state.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
 import { postponedMillis } from "../jobs/follow-ups.ts"
 import type { JobTools } from "../jobs/tools.ts"
 import { beginRun } from "./begin-run.ts"
@@ -78,11 +80,27 @@ const carryOn = Effect.fnUntraced(function* (
   return later(unsettledMillis > 0 ? Math.min(unsettledMillis, againMillis) : againMillis)
 })
 
+/** The counts may be a second old. */
+const logChange = Effect.fnUntraced(function* (change: StateChange) {
+  const { broadcast, by, channel, type } = change
+  const origin = yield* originOf(broadcast)
+  const progress = origin && (yield* standingOf(origin)).progress
+  const fields = {
+    broadcast,
+    publisher: origin && publisherOf(origin.source, origin.stored.header),
+    channel: decodeToken(channel as ChannelToken),
+    by,
+    ...("because" in change ? change.because : {}),
+    ...(progress && countsOf(progress))
+  }
+  const text = type.replace(".", " ").replace("/1", "")
+  yield* by === "pause_when" ? Effect.logWarning(text, fields) : Effect.logInfo(text, fields)
+})
+
 const handle = Effect.fnUntraced(function* (tools: Tools, delivery: Delivery, change: StateChange) {
   const { log } = tools
-  const { broadcast, by } = change
-  if (delivery.deliveryCount === 1)
-    yield* Effect.logInfo(change.type.replace(".", " ").replace("/1", ""), { broadcast, by })
+  const { broadcast } = change
+  if (delivery.deliveryCount === 1) yield* logChange(change)
   const last = yield* log.last("log", subjects.state(broadcast))
   if (last?.seq !== delivery.seq || (yield* isOver(log, change))) return done
   switch (change.type) {

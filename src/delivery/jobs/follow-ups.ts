@@ -107,7 +107,8 @@ const retryJob = (ref: BroadcastRef, { result, target }: Recorded) => {
     firstWaitMillis: (result.nextAt ?? result.at) - result.at,
     attempts: result.attempt,
     reason: result.reason,
-    ...(result.service === undefined ? {} : { service: result.service })
+    ...(result.service === undefined ? {} : { service: result.service }),
+    ...(ref.run === undefined ? {} : { firstRun: ref.run })
   }
   const subject = subjects.retry(
     originToken(new URL(originOf(target)).hostname),

@@ -167,6 +167,7 @@ interface OutcomeBody {
   readonly final: boolean
   readonly released?: true
   readonly withoutSubscription?: number
+  readonly run?: number
 }
 
 export const makeRecord = Effect.gen(function* () {

@@ -118,7 +118,8 @@ const recordResult = Effect.fnUntraced(function* (
     broadcast: job.broadcast,
     pushes: 0,
     results: [withFormer(job, next, result)],
-    final
+    final,
+    ...(job.firstRun && { run: job.firstRun })
   }
   yield* record.outcome(outcomeSubject.retry(job), next.seq, body)
   record.counted(job, list)

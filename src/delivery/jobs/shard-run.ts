@@ -74,7 +74,7 @@ const write = Effect.fnUntraced(function* (run: ShardRun, end?: "final" | "relea
   const list = run.results.splice(0, resultsMax)
   if (list.length === 0 && end === undefined && (yield* isProven(run))) return
   const final = end === "final"
-  const body = { broadcast: job.broadcast, pushes: 0 }
+  const body = { broadcast: job.broadcast, pushes: 0, ...(job.run && { run: job.run }) }
   yield* record.deadLetters(job, list)
   // Before the append: the process may be frozen between the storage and the acknowledgement.
   const provenAt = yield* monotonicMillis

@@ -2,6 +2,7 @@
 import * as Schema from "effect/Schema"
 import type { Outcome, Plan } from "../outcome.ts"
 import { Details, evolveDetails, noDetails } from "./details.ts"
+import { evolveFailures, Failures, noFailures } from "./failures.ts"
 
 /** accepted = delivered + waiting + retrying + expired + dead + gone + cancelled */
 const Counts = Schema.Struct({
@@ -32,6 +33,10 @@ export const Progress = Schema.Struct({
   finished: Schema.Boolean,
   /** As in outcomes, of all shards so far. */
   withoutSubscription: Schema.optionalKey(Schema.Int),
+  /** As in the plan. */
+  publisher: Schema.optionalKey(Schema.String),
+  /** Absent: no share of failed pushes pauses the broadcast. */
+  failures: Schema.optionalKey(Failures),
   /** Absent: no push has an outcome. */
   details: Schema.optionalKey(Details)
 })
@@ -40,6 +45,13 @@ export type Progress = typeof Progress.Type
 export const waiting = (counts: typeof Counts.Type): number => {
   const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = counts
   return accepted - delivered - retrying - gone - dead - expired - cancelled
+}
+
+/** The counts of a broadcast, which add up. */
+export const countsOf = (progress: typeof Counts.Type) => {
+  const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = progress
+  const fates = { delivered, waiting: waiting(progress), retrying, expired, dead, gone }
+  return { accepted, ...fates, ...(cancelled > 0 && { cancelled }) }
 }
 
 const finish = (progress: Progress): Progress => ({
@@ -65,7 +77,9 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
     expiresAt: plan.expiresAt,
     seq,
     lastModified: plan.at,
-    finished: false
+    finished: false,
+    ...(plan.publisher === undefined ? {} : { publisher: plan.publisher }),
+    ...(plan.pauseShare === undefined ? {} : { failures: noFailures(plan.pauseShare) })
   })
 
 /**
@@ -80,7 +94,7 @@ export const evolveProgress = (
 ): Progress => {
   if (seq <= progress.seq) return progress
   const { results, withoutSubscription: without } = outcome
-  const { details = noDetails } = progress
+  const { details = noDetails, failures } = progress
   const next = {
     ...progress,
     seq,
@@ -88,7 +102,8 @@ export const evolveProgress = (
     ...(without === undefined
       ? {}
       : { withoutSubscription: (progress.withoutSubscription ?? 0) + without }),
-    ...(results.length > 0 && { details: evolveDetails(details, results, of === "push") })
+    ...(results.length > 0 && { details: evolveDetails(details, results, of === "push") }),
+    ...(failures !== undefined && { failures: evolveFailures(failures, outcome, seq) })
   }
   next.accepted += outcome.pushes
   for (const { fate } of results) {

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { PushData } from "#browser/push.ts"
 import { type BroadcastBody, fitsInto, payloadFields, Rate } from "#domain/broadcast.ts"
+import { PauseWhen } from "#domain/pause-when.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import { decodeToken } from "#streams/tokens.ts"
@@ -14,6 +15,8 @@ export const published = {
   ...payloadFields(PushData),
   /** A time of RFC 3339: the broadcast starts then. */
   at: Schema.optionalKey(Schema.String),
+  /** The broadcast pauses by itself when so many of its attempted pushes have failed. */
+  pause_when: Schema.optionalKey(PauseWhen),
   /** Only count whom the broadcast would reach. */
   dry_run: Schema.optionalKey(Schema.Boolean),
   /** Pushes a second. */

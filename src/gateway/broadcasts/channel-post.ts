@@ -33,7 +33,7 @@ export const broadcastPost: Operation<Input> = {
   exposes: ["Location"],
   read,
   run: Effect.fnUntraced(function* (
-    { body: { at: _, dry_run, rate: __, ...body }, ...given },
+    { body: { at: _, dry_run, pause_when: __, rate: ___, ...body }, ...given },
     call
   ) {
     const id = yield* channelIdOf(call.params)

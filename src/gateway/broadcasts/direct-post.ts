@@ -93,7 +93,7 @@ export const directPost: Operation<Input> = {
   exposes: ["Location"],
   read,
   run: Effect.fnUntraced(function* (
-    { body: { at: _, dry_run, rate: __, to: named, ...body }, to, ...given },
+    { body: { at: _, dry_run, pause_when: __, rate: ___, to: named, ...body }, to, ...given },
     call
   ) {
     const { channels = [], except_users = [], users = [] } = named

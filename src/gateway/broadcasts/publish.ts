@@ -15,6 +15,7 @@ import {
   readHeaders
 } from "#domain/broadcast.ts"
 import { startError, startHeader } from "#domain/broadcast-start.ts"
+import { type PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -51,17 +52,27 @@ export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Give
   return { headers: givenHeaders(given), key }
 }
 
+interface Options {
+  readonly at?: string
+  readonly rate?: number
+  readonly pause_when?: PauseWhen
+}
+
 /**
  * Adds the members of a body that are stored as headers to these, and what is wrong with the start
  * to `errors`. `path`: that of the members in the body.
  */
 export const withOptions = Effect.fnUntraced(function* (
   given: Given,
-  { at, rate }: { readonly at?: string; readonly rate?: number },
+  { at, pause_when, rate }: Options,
   errors: Array<ErrorDetail>,
   path = ""
 ) {
-  const headers = { ...given.headers, ...bodyHeaders({ rate }) }
+  const headers = {
+    ...given.headers,
+    ...bodyHeaders({ rate }),
+    ...(pause_when === undefined ? {} : { [pauseWhenHeader]: pauseWhenText(pause_when) })
+  }
   if (at === undefined) return { ...given, headers }
   const name = `${path}at`
   const error = startError(at, yield* Clock.currentTimeMillis)
@@ -106,7 +117,9 @@ const isSame = (
   stored === subject &&
   whole !== undefined &&
   textOf(whole) === textOf(broadcast) &&
-  [...headerNames, startHeader].every((name) => header(name) === broadcast.headers[name])
+  [...headerNames, startHeader, pauseWhenHeader].every(
+    (name) => header(name) === broadcast.headers[name]
+  )
 
 const reused = errorIn(
   "header",

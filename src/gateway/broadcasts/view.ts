@@ -3,10 +3,12 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { publisherOf, Rate, readHeaders } from "#domain/broadcast.ts"
-import { BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
+import { Because, BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
+import { PauseWhen, pauseWhenHeader, pauseWhenOf } from "#domain/pause-when.ts"
 import { type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
 import type { Origin, Standing } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { decodeTokens } from "#streams/tokens.ts"
 import { stamp } from "../http/preconditions.ts"
@@ -48,6 +50,11 @@ export const BroadcastObject = Schema.Struct({
   without_subscription: Schema.optionalKey(Schema.Int),
   /** Pushes a second at most; absent: as many as can be sent. */
   rate: Schema.optionalKey(Rate),
+  pause_when: Schema.optionalKey(PauseWhen),
+  /** Who paused, resumed or cancelled it last; absent: nobody did. */
+  changed_by: Schema.optionalKey(Schema.String),
+  /** What `pause_when` found, where it made the last change. */
+  because: Schema.optionalKey(Because),
   /** The reason why nothing is sent. */
   rejected: Schema.optionalKey(Schema.String)
 })
@@ -112,6 +119,20 @@ const timesOf = (schedule: Schedule | undefined) =>
         ...(schedule.startedAt === undefined ? {} : { started_at: schedule.startedAt })
       }
 
+const changeOf = (change: Stored | undefined): Pick<View, "changed_by" | "because"> => {
+  switch (change?.message.type) {
+    case "broadcast.paused/1": {
+      const { because, by } = change.message
+      return { changed_by: by, ...(because && { because }) }
+    }
+    case "broadcast.resumed/1":
+    case "broadcast.cancelled/1":
+      return { changed_by: change.message.by }
+    default:
+      return {}
+  }
+}
+
 /** A broadcast as it stands. */
 export const viewOf = Effect.fnUntraced(function* (
   origin: Origin,
@@ -119,6 +140,7 @@ export const viewOf = Effect.fnUntraced(function* (
 ) {
   const { source, stored } = origin
   const rate = schedule?.rate ?? readHeaders(stored.header).headers.rate
+  const pauseWhen = pauseWhenOf(stored.header(pauseWhenHeader) ?? "")
   const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
   const view: View = {
     ...counts,
@@ -127,6 +149,8 @@ export const viewOf = Effect.fnUntraced(function* (
     last_modified: Math.max(counts.last_modified, change?.at ?? 0),
     ...timesOf(schedule),
     ...(rate === undefined || rejected !== undefined ? {} : { rate }),
+    ...(pauseWhen === undefined ? {} : { pause_when: pauseWhen }),
+    ...changeOf(change),
     ...(rejected === undefined ? {} : { rejected })
   }
   return view

@@ -5,6 +5,7 @@ import { expiresAtOf, readHeaders } from "#domain/broadcast.ts"
 import { laterStart } from "#domain/broadcast-start.ts"
 import {
   type BroadcastChanged,
+  type BroadcastPaused,
   type BroadcastState,
   changeIn,
   changeTo,
@@ -15,6 +16,7 @@ import {
   stateAfter,
   type WantedState
 } from "#domain/broadcast-state.ts"
+import type { Failures } from "#domain/progress/failures.ts"
 import type { Progress } from "#domain/progress/progress.ts"
 import { millisOf } from "#domain/timestamp.ts"
 import { keys } from "#streams/buckets.ts"
@@ -164,18 +166,35 @@ const about = ({ channel, stored }: Origin, schedule: Schedule | undefined) => (
   ...(schedule === undefined ? {} : { schedule })
 })
 
+const following = (
+  origin: Origin,
+  { change, expiresAt, schedule, state }: Standing,
+  wanted: WantedState,
+  why: Pick<typeof BroadcastPaused.Type, "by" | "at" | "because">
+): StateChange | undefined =>
+  mayBecome(state, wanted)
+    ? changeTo(wanted, changeOf(change), change?.at ?? 0, {
+        ...about(origin, schedule),
+        ...why,
+        expiresAt
+      })
+    : undefined
+
 /**
  * Changes the state of a broadcast, if that is possible, and returns what is then. The change is on
  * disk, and obeyed within a second. `by`: who wants it, at `at`.
  */
 export const changeState = (origin: Origin, wanted: WantedState, by: string, at: number) =>
-  decided(origin, ({ change, expiresAt, schedule, state }) =>
-    mayBecome(state, wanted)
-      ? changeTo(wanted, changeOf(change), change?.at ?? 0, {
-          ...about(origin, schedule),
-          by,
+  decided(origin, (standing) => following(origin, standing, wanted, { by, at }))
+
+/** Pauses a broadcast of which too many pushes failed in its present run. */
+export const pauseFailed = (origin: Origin, { attempted, failed, run }: Failures, at: number) =>
+  decided(origin, (standing) =>
+    (changeOf(standing.change)?.run ?? 0) === run
+      ? following(origin, standing, "paused", {
+          by: "pause_when",
           at,
-          expiresAt
+          because: { attempted, failed }
         })
       : undefined
   )

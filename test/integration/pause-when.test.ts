@@ -1,0 +1,153 @@
+// Broadcasts that pause by themselves because many of their pushes fail.
+import { assert, describe, it } from "vitest"
+import { broadcastPath, changeState, fewPermits } from "../support/broadcast-states.ts"
+import { call, finishedAt, publishAt, until } from "../support/client.ts"
+import { fillChannels } from "../support/fill.ts"
+import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
+import { type Service, startService } from "../support/service.ts"
+import { spawnPushService } from "../support/spawn-push-service.ts"
+
+const size = 1_000
+const body = { data: { n: 1 }, pause_when: { failed_share: 0.2 } }
+
+/** Both in turn, in the order in which they are sent to. */
+const mixed = <A>(good: ReadonlyArray<A>, bad: ReadonlyArray<A>): ReadonlyArray<A> =>
+  [good, bad]
+    .flatMap((list) => list.map((each, i) => [i / list.length, each] as const))
+    .sort(([a], [b]) => a - b)
+    .map(([, each]) => each)
+
+const shownAt = async (url: string, id: string) =>
+  (await call(url, "GET", broadcastPath(id), "publisher")).body.data
+
+/** The facts in LOG that the broadcast was paused. */
+const paused = async (natsUrl: string, id: string) => {
+  await using admin = await connectAdmin(natsUrl)
+  const found: Array<Record<string, unknown>> = []
+  const { last_seq } = (await admin.jsm.streams.info("BELLCAST_LOG")).state
+  for (let seq = Number(id); seq <= last_seq; seq++) {
+    const message = await admin.jsm.streams.getMessage("BELLCAST_LOG", { seq })
+    const isPaused = message?.header.get("Bellcast-Type") === "broadcast.paused/1"
+    if (isPaused && message?.subject.endsWith(`.${id}`)) found.push(message.json())
+  }
+  return found
+}
+
+/** The lines of the log about pauses of a broadcast. */
+const pauseLines = ({ output }: Service, id: string) =>
+  output()
+    .split("\n")
+    .filter((line) => line.includes('"broadcast paused"') && line.includes(`"broadcast":${id},`))
+    .map((line) => JSON.parse(line))
+
+describe("a broadcast with pause_when", () => {
+  it("pauses by itself, says why, and counts from a resume on", { timeout: 120_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await spawnPushService()
+    await using service = await startService({ natsUrl: nats.url, env: fewPermits })
+    const { url } = service
+    const good = await push.subscribe(size * 0.7, { script: ["slow 200"] })
+    const bad = await push.subscribe(size * 0.3, { script: ["slow 200 400"] })
+    await fillChannels(nats.url, [{ name: "news", subscriptions: mixed(good, bad) }])
+    const id = await publishAt(url, "/channels/news", body)
+    let pauses = 0
+    while (true) {
+      const shown = await until(
+        () => shownAt(url, id),
+        ({ state }) => state !== "running"
+      )
+      if (shown.state === "finished") break
+      pauses += 1
+      assert.deepInclude(shown, {
+        ...{ state: "paused", changed_by: "pause_when", pause_when: { failed_share: 0.2 } }
+      })
+      const { attempted, failed } = shown.because
+      assert.isAtLeast(attempted, 100)
+      assert.isAtLeast(failed / attempted, 0.2)
+      const resumed = await changeState(url, id, "running")
+      assert.notProperty(resumed, "because")
+    }
+    const done = await finishedAt(url, broadcastPath(id))
+    assert.deepInclude(done, { accepted: size, delivered: size * 0.7, dead: size * 0.3 })
+    assert.isAtLeast(pauses, 2)
+    const stored = await paused(nats.url, id)
+    assert.deepEqual(
+      stored.map(({ by, run }) => [by, run]),
+      Array.from({ length: pauses }, (_, run) => ["pause_when", run])
+    )
+    const lines = await until(
+      async () => pauseLines(service, id),
+      (found) => found.length === pauses
+    )
+    for (const [i, { level, publisher, channel, attempted, failed, accepted }] of lines.entries()) {
+      assert.deepEqual([level, publisher, channel], [40, done.publisher, "news"])
+      assert.deepEqual({ attempted, failed }, stored[i]!["because"])
+      assert.isAtMost(accepted, size)
+    }
+    const before = stored.map(({ because }) => (because as { attempted: number }).attempted)
+    const { delivered, dead } = done
+    assert.isAtMost(
+      before.reduce((sum, count) => sum + count, 0),
+      delivered + dead
+    )
+  })
+
+  it("goes on while pushes are gone or throttled, or few fail", { timeout: 120_000 }, async () => {
+    await using nats = await startNats()
+    await using push = await spawnPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const { url } = service
+    const scripts = { gone: ["410"], throttled: ["429 retry-after 1", "201"], few: ["400"] }
+    const failing = { gone: 0.3, throttled: 0.3, few: 0.1 }
+    for (const name of ["gone", "throttled", "few"] as const) {
+      const good = await push.subscribe(300 * (1 - failing[name]), {})
+      const bad = await push.subscribe(300 * failing[name], { script: scripts[name] })
+      await fillChannels(nats.url, [{ name, subscriptions: mixed(good, bad) }])
+      const id = await publishAt(url, `/channels/${name}`, body)
+      const done = await finishedAt(url, broadcastPath(id), "publisher", 60_000)
+      assert.deepInclude(done, { accepted: 300, state: "finished" })
+      assert.deepEqual(await paused(nats.url, id), [])
+    }
+  })
+
+  it("pauses once, although a tally is frozen, another takes over, and both are killed", {
+    timeout: 120_000
+  }, async () => {
+    await using nats = await startNats()
+    await using push = await spawnPushService()
+    const env = fewPermits
+    const tally = () => startService({ natsUrl: nats.url, roles: "tally", env })
+    await using first = await tally()
+    await using rest = await startService({
+      natsUrl: nats.url,
+      roles: "gateway,projection,fanout,delivery",
+      env
+    })
+    const browsers = await push.subscribe(size, { script: ["slow 400 503"] })
+    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
+    first.process.kill("SIGSTOP")
+    const id = await publishAt(rest.url, "/channels/news", body)
+    await until(
+      async () => (await push.report()).counts.requests,
+      (requests) => requests > 150
+    )
+    await using second = await tally()
+    await until(
+      () => shownAt(rest.url, id),
+      ({ state }) => state === "paused"
+    )
+    first.process.kill("SIGCONT")
+    await second.kill()
+    // The first one, or the third, counts what came since.
+    await until(
+      () => shownAt(rest.url, id),
+      ({ accepted, waiting }) => accepted > 0 && waiting < accepted - 150
+    )
+    await first.kill()
+    await using _third = await tally()
+    await changeState(rest.url, id, "cancelled")
+    await finishedAt(rest.url, broadcastPath(id), "publisher", 60_000)
+    assert.lengthOf(await paused(nats.url, id), 1)
+  })
+})
