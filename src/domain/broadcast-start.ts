@@ -5,6 +5,8 @@ import { millisOf } from "./timestamp.ts"
 export const startHeader = "Bellcast-Start-At"
 
 const aheadDaysMax = 30
+/** The longest time between the acceptance of a broadcast and its start. */
+export const aheadMillisMax = aheadDaysMax * 24 * 60 * 60_000
 /**
  * A time that has just passed means at once: the clock of the publisher may be behind, and a
  * request is repeated for as long as its Idempotency-Key counts.
@@ -15,8 +17,7 @@ const pastMillisMax = 60 * 60_000
 export const startError = (text: string, now: number): string | undefined => {
   const millis = millisOf(text)
   if (millis === undefined) return "expected a time of RFC 3339"
-  if (millis > now + aheadDaysMax * 24 * 60 * 60_000)
-    return `expected a time of at most ${aheadDaysMax} days ahead`
+  if (millis > now + aheadMillisMax) return `expected a time of at most ${aheadDaysMax} days ahead`
   return millis < now - pastMillisMax ? "the time was more than an hour ago" : undefined
 }
 

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { publisherOf } from "#domain/broadcast.ts"
+import { aheadMillisMax } from "#domain/broadcast-start.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"
 import { type ForUser, listForUser, pushesTo } from "#nats/broadcasts/for-user.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"
@@ -25,12 +26,16 @@ export interface Filters {
   readonly limit: number
 }
 
+/** When a broadcast started, or was accepted, of one that did not start yet. */
+const startOf = ({ origin, standing }: ForUser): number =>
+  standing.schedule?.startedAt ?? origin.stored.at
+
 /** The words for a broadcast without a push to the user. */
-const reasonOf = ({ origin, standing }: ForUser, now: number): string => {
-  const { progress, rejected, state } = standing
+const reasonOf = (found: ForUser, now: number): string => {
+  const { progress, rejected, state } = found.standing
   if (state === "scheduled") return "not started yet"
   if (rejected !== undefined) return "rejected"
-  if (now - origin.stored.at > streams.work.maxAgeMillis) return "no longer stored"
+  if (now - startOf(found) > streams.work.maxAgeMillis) return "no longer stored"
   if (progress === undefined) return "not planned yet"
   return progress.finished ? "not a recipient, or no browser" : "no result yet"
 }
@@ -40,7 +45,6 @@ type View = ReturnType<typeof pushView>
 /** A push as it is shown, or a broadcast without one. */
 interface Row extends Omit<Partial<View>, "outcome"> {
   readonly broadcast: number
-  /** Or when it was accepted, of one that did not start yet. */
   readonly started_at: number
   /** Absent: it went to several, or to users. */
   readonly channel?: string
@@ -54,7 +58,7 @@ const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
   const { header, seq } = origin.stored
   const of = {
     broadcast: seq,
-    started_at: standing.schedule?.startedAt ?? origin.stored.at,
+    started_at: startOf(found),
     ...(origin.channel !== directToken && {
       channel: decodeToken(origin.channel) ?? origin.channel
     }),
@@ -90,8 +94,9 @@ const selected = Effect.fnUntraced(function* (
   { before, channel, limit, since }: Filters,
   now: number
 ) {
-  // LOG has broadcasts for years, WORK their pushes for some weeks.
-  const begin = Option.getOrElse(since, () => new Date(now - streams.work.maxAgeMillis))
+  // LOG has broadcasts for years, WORK their pushes for some weeks after the start.
+  const oldest = now - streams.work.maxAgeMillis - aheadMillisMax
+  const begin = Option.getOrElse(since, () => new Date(oldest))
   const all: Array<ForUser> = []
   let behind: number | undefined
   do {

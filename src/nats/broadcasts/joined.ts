@@ -10,13 +10,15 @@ import { Buckets } from "../kv/bucket.ts"
 /** Channels in memory: about 300 bytes each. */
 const knownMax = 10_000
 const readsAtOnce = 16
+/** A response to a publisher waits no longer for what is only a warning. */
+const readMillis = 250
 
 export class JoinedChannels extends Context.Service<
   JoinedChannels,
   {
     /**
      * Those of these channels that nobody is registered to. A channel costs a request until this
-     * process knows that it was joined; one that cannot be read counts as joined.
+     * process knows that it was joined; one that cannot be read in 250 ms counts as joined.
      */
     readonly without: (
       channels: ReadonlyArray<ChannelToken>
@@ -35,6 +37,7 @@ export class JoinedChannels extends Context.Service<
             if (isJoined) addBounded(known, channel, knownMax)
             return !isJoined
           }),
+          Effect.timeoutOrElse({ duration: readMillis, orElse: () => Effect.succeed(false) }),
           Effect.orElseSucceed(() => false)
         )
       return JoinedChannels.of({
