@@ -1,7 +1,8 @@
-// Revoking the rights of those who published scheduled broadcasts.
+// Scheduled broadcasts by requests on NATS, and when the rights of their publishers are revoked.
 import { assert, it } from "vitest"
 import { call, publishAt } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
 import { idOf } from "../support/users.ts"
@@ -45,4 +46,24 @@ it("names the broadcasts that a revoked publisher leaves scheduled", async () =>
   const { body } = await call(service.url, "POST", path, undefined, { at }, { authorization })
   assert.match((await cli("token", "revoke", "cron")).stdout, new RegExp(`: ${body.id}\\n$`))
   assert.notEqual(body.id, sport)
+})
+
+it("are published and cancelled by requests on NATS", async () => {
+  await using nats = await startNats()
+  const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news=nats:billing" }
+  await using _service = await startService({ natsUrl: nats.url, env })
+  await using admin = await connectAdmin(nats.url)
+  const request = async (operation: string, body: unknown) => {
+    const subject = `bellcast.api.billing.${operation}`
+    const msg = await admin.nc.request(subject, JSON.stringify(body), { timeout: 15_000 })
+    return msg.json<Record<string, unknown> & { data: object }>()
+  }
+  const at = inHours(1)
+  const { id } = await request("publish", { at, to: { channels: ["news"] } })
+  const one = { broadcast: id }
+  assert.deepInclude((await request("broadcast", one)).data, { state: "scheduled", at })
+  assert.deepInclude(await request("pause", one), { code: 409, errno: 124 })
+  assert.deepInclude((await request("cancel", one)).data, { state: "cancelled" })
+  const refused = await request("publish", { at: "tomorrow", to: { channels: ["news"] } })
+  assert.deepInclude(refused, { code: 400, errno: 109 })
 })
