@@ -102,11 +102,14 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     assert.equal(dry, "would go to 2 browsers of 2 people\n")
   })
 
-  it("publishes for later, at a rate", async () => {
+  it("publishes for later, with what limits the broadcast", async () => {
     const at = new Date(Date.now() + 3_600_000).toISOString()
-    const id = idIn(await publish('{"n":7}', "--channel", "news", "--at", at, "--rate", "50"))
+    const limits = ["--at", at, "--rate", "50", "--pause-when", "failed_share=0.2"]
+    const id = idIn(await publish('{"n":7}', "--channel", "news", ...limits))
     const shown = JSON.parse((await run("broadcast", "show", id, "--json")).stdout)
-    assert.deepInclude(shown, { state: "scheduled", at, rate: 50 })
+    assert.deepInclude(shown, {
+      ...{ state: "scheduled", at, rate: 50, pause_when: { failed_share: 0.2 } }
+    })
     const { stdout } = await run("audit", id, "--user", tokenOf("user0"))
     assert.match(stdout, / news +scheduled +- +none +- +not started yet /)
     assert.equal((await run("broadcast", "cancel", id)).code, 0)
@@ -132,6 +135,7 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     await refused(/\/nowhere cannot be read \(ENOENT\)/, "--file", "/nowhere", "--channel", "news")
     await refused(/\(403, errno 121\)/, "{}", "--channel", "other")
     await refused(/request to the API: .*header/, "{}", "--channel", "news", "--topic", "a\nb")
+    await refused(/Expected failed_share=/, "{}", "--channel", "news", "--pause-when", "2")
     await refused(/TTL must be/, "{}", "--channel", "news", "--ttl", "-1")
     await refused(/notification/, '{"web_push":8030}', "--channel", "news")
     await refused(/Expected letters/, "{}", "--channel", "news", "--source", "a.b")

@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { Urgency } from "#domain/broadcast.ts"
+import { pauseWhenOf } from "#domain/pause-when.ts"
 import { requestApi } from "#nats/connection/api-request.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
@@ -39,6 +40,14 @@ const flags = {
   topic: optional(Flag.String("topic"), "Replaces pushes with this topic that wait"),
   at: timeFlag("at", "When it starts, at most 30 days ahead; unset: at once"),
   rate: optional(Flag.Int("rate"), "Pushes a second, from 1 to 100,000; unset: no limit"),
+  pauseWhen: Flag.String("pause-when").pipe(
+    Flag.withDescription("Pauses by itself when this share of the pushes failed: failed_share=0.2"),
+    Flag.filterMap(
+      (text) => Option.fromUndefinedOr(pauseWhenOf(text)),
+      () => "Expected failed_share= and a share, above 0 to 1"
+    ),
+    Flag.optional
+  ),
   key: optional(Flag.String("key"), "Idempotency-Key: repeated, it is the same broadcast"),
   source: Flag.String("source").pipe(
     Flag.withDescription("Who publishes: the principal nats:SOURCE, which needs the rights to"),
@@ -96,7 +105,7 @@ const headersOf = ({ key, topic, ttl, urgency }: Given): Readonly<Record<string,
 
 /** The operation and its body. A broadcast to one channel alone is listed with the channel. */
 const requestOf = Effect.fnUntraced(function* (given: Given) {
-  const { at, channels, dataByLocale, dryRun, exceptUsers, rate, users } = given
+  const { at, channels, dataByLocale, dryRun, exceptUsers, pauseWhen, rate, users } = given
   if (channels.length + users.length === 0)
     return yield* failed("name the recipients: --channel CHANNEL or --user USER")
   const body = {
@@ -106,6 +115,7 @@ const requestOf = Effect.fnUntraced(function* (given: Given) {
     }),
     ...(Option.isSome(at) && { at: at.value.toISOString() }),
     ...(Option.isSome(rate) && { rate: rate.value }),
+    ...(Option.isSome(pauseWhen) && { pause_when: pauseWhen.value }),
     ...(dryRun && { dry_run: true })
   }
   const [channel, ...others] = channels
