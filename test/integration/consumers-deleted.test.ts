@@ -17,6 +17,7 @@ const browsers = 60
 const consumers = [
   ["BELLCAST_LOG", "planner"],
   ["BELLCAST_WORK", "deliver"],
+  ["BELLCAST_WORK", "limited"],
   ["BELLCAST_WORK", "retry"]
 ] as const
 /** A look every 2 s, and the time to deliver. */

@@ -80,6 +80,7 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
     for (const seq of refused) assert.isString(await refusal(seq))
     for (const [durable, held] of [
       ["deliver", 0],
+      ["limited", 0],
       ["retry", 3]
     ] as const) {
       const { num_ack_pending, num_pending } = await admin.jsm.consumers.info(

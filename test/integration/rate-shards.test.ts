@@ -36,7 +36,7 @@ describe("a broadcast with a rate to many", { timeout: 120_000 }, () => {
     worker = await startWorker()
     const subscriptions = await push.subscribe(size)
     await fillChannels(nats.url, [{ name: "news", subscriptions }])
-  }, 60_000)
+  }, 180_000)
   afterAll(async () => {
     await worker.kill()
     await gateway.kill()

@@ -56,6 +56,7 @@ export const garbage: ReadonlyArray<
     "plan.news.x",
     "job.shard",
     "job.shard.1.all",
+    "job.limited.1.all",
     "job.retry.a.1.b.c",
     "job.nonsense",
     "outcome.x",
@@ -88,6 +89,16 @@ export const garbage: ReadonlyArray<
     "bellcast.job.shard.1.c",
     "shard/1",
     { ...job, shard: "c", floor: { subscriptions: 9e15, registrations: 0 } }
+  ],
+  [
+    "bellcast.job.limited.1.d",
+    "shard/1",
+    { ...job, shard: "d", rate: 0, floor: { subscriptions: 0, registrations: 0 } }
+  ],
+  [
+    "bellcast.job.limited.1.e",
+    "shard/1",
+    { ...job, shard: "e", rate: 1, floor: { subscriptions: 0, registrations: 0 } }
   ],
   // There is no such sequence, and none can be asked for.
   ...[0, -1].flatMap((broadcast) => [

@@ -7,6 +7,7 @@ import type { Fault } from "./fault.ts"
 const consumers = [
   ["BELLCAST_LOG", "planner"],
   ["BELLCAST_WORK", "deliver"],
+  ["BELLCAST_WORK", "limited"],
   ["BELLCAST_WORK", "retry"]
 ] as const
 
