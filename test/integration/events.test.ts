@@ -1,9 +1,10 @@
 // Streams of events: what becomes of a broadcast, while it runs.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { broadcastPath, changeState, patchState } from "../support/broadcast-states.ts"
-import { finishedAt, join, publishAt, until } from "../support/client.ts"
+import { call, finishedAt, join, publishAt, until } from "../support/client.ts"
 import { type Events, follow } from "../support/events.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { createToken, runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
@@ -121,6 +122,31 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
     assert.deepInclude(sent.events.at(-1)?.data, { accepted: 1, delivered: 1 })
     assert.deepEqual(statesOf(stopped), ["scheduled", "cancelled"])
     assert.deepInclude(stopped.events.at(-1)?.data, { accepted: 0, finished: true })
+  })
+
+  it("reads the recipients of a broadcast once", async () => {
+    const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
+    const tags = ["da", "de", "el", "en", "es", "fi", "fr", "it", "nl", "pl"]
+    // More than a message of LOG has.
+    const data_by_locale = Object.fromEntries(tags.map((tag) => [tag, { text: "x".repeat(3_800) }]))
+    const to = { channels: ["parts"] }
+    const id = await publishAt(stage.url, "/broadcasts", { at: at(1), data_by_locale, to })
+    const stream = await follow(`${stage.url}${broadcastPath(id)}/events`)
+    await when(stream, ({ events }) => events.length > 0)
+    await using admin = await connectAdmin(stage.nats.url)
+    const { streams } = admin.jsm
+    const part = await streams.getMessage("BELLCAST_LOG", {
+      last_by_subj: "bellcast.cmd.part.rest"
+    })
+    await streams.deleteMessage("BELLCAST_LOG", part!.seq)
+    const moved = { data: { at: at(2) } }
+    await call(stage.url, "PATCH", broadcastPath(id), "publisher", moved)
+    await when(stream, ({ events }) => events.length > 1)
+    assert.deepEqual(
+      stream.events.map(({ data }) => data.to.channels),
+      [["parts"], ["parts"]]
+    )
+    stream.close()
   })
 
   it("sends no event that the client has, and a comment every 15 s", async () => {

@@ -102,7 +102,8 @@ const unplanned = ({ stored }: Origin, expiresAt: number): Progress => {
   return { ...startProgress(plan, 0), finished: false }
 }
 
-const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
+/** The member `to` of a view. It never changes, and may take several requests. */
+export const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
   const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
   return {
     channels: decodeTokens(to?.channels ?? []),
@@ -133,10 +134,11 @@ const changeOf = (change: Stored | undefined): Pick<View, "changed_by" | "becaus
   }
 }
 
-/** A broadcast as it stands. */
+/** A broadcast as it stands. `recipients`: `recipientsOf` the broadcast. */
 export const viewOf = Effect.fnUntraced(function* (
   origin: Origin,
-  { change, expiresAt, progress, rejected, schedule, state }: Standing
+  { change, expiresAt, progress, rejected, schedule, state }: Standing,
+  recipients: ReturnType<typeof recipientsOf> = recipientsOf(origin)
 ) {
   const { source, stored } = origin
   const rate = schedule?.rate ?? readHeaders(stored.header).headers.rate
@@ -145,7 +147,7 @@ export const viewOf = Effect.fnUntraced(function* (
   const view: View = {
     ...counts,
     publisher: publisherOf(source, stored.header) ?? "",
-    to: yield* recipientsOf(origin),
+    to: yield* recipients,
     last_modified: Math.max(counts.last_modified, change?.at ?? 0),
     ...timesOf(schedule),
     ...(rate === undefined || rejected !== undefined ? {} : { rate }),
@@ -156,8 +158,12 @@ export const viewOf = Effect.fnUntraced(function* (
   return view
 })
 
-export const detailedViewOf = (origin: Origin, standing: Standing) =>
-  Effect.map(viewOf(origin, standing), (view) => ({
+export const detailedViewOf = (
+  origin: Origin,
+  standing: Standing,
+  recipients: ReturnType<typeof recipientsOf> = recipientsOf(origin)
+) =>
+  Effect.map(viewOf(origin, standing, recipients), (view) => ({
     ...view,
     ...detailsOf(standing.progress?.details)
   }))

@@ -6,7 +6,7 @@ import { makeShares } from "#basics/shares.ts"
 import { isFinal, type Origin, type Standing, standingOf } from "#nats/broadcasts/state.ts"
 import { followBroadcast } from "#nats/broadcasts/watch.ts"
 import { findOwn } from "../broadcasts/broadcast.ts"
-import { detailedViewOf } from "../broadcasts/view.ts"
+import { detailedViewOf, recipientsOf } from "../broadcasts/view.ts"
 import { errorIn, refuse } from "../http/errors.ts"
 import { type Call, ok, type Write } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -35,17 +35,23 @@ const headers = {
 const idOf = (view: unknown): string => jsonHash(view).slice(0, 16)
 
 /** Writes the events of a broadcast, without the one that the client has already. */
-const writeEvents = (origin: Origin, first: Standing, has: string | undefined, write: Write) => {
+const writeEvents = Effect.fnUntraced(function* (
+  origin: Origin,
+  first: Standing,
+  has: string | undefined,
+  write: Write
+) {
+  const recipients = yield* Effect.cached(recipientsOf(origin))
   let last = has
   const send = Effect.fnUntraced(function* (standing: Standing) {
-    const view = yield* detailedViewOf(origin, standing)
+    const view = yield* detailedViewOf(origin, standing, recipients)
     const id = idOf(view)
     if (id !== last) yield* write(`id: ${id}\ndata: ${JSON.stringify(view)}\n\n`)
     last = id
   })
   const heartbeats = Effect.forever(Effect.andThen(Effect.sleep(heartbeat), write(":\n\n")))
-  return Effect.raceFirst(followBroadcast(origin, first, send), heartbeats)
-}
+  return yield* Effect.raceFirst(followBroadcast(origin, first, send), heartbeats)
+})
 
 /** Runs a stream as one of its user's, until it ends or may not go on. */
 const asOneOf = <E, R>(
