@@ -1,4 +1,4 @@
-// When a broadcast starts that is accepted before. Pure.
+// The start of a broadcast that is accepted before it starts. Pure.
 import { millisOf } from "./timestamp.ts"
 
 /** Header of such a broadcast: a time of RFC 3339, as `at` in the body of a request. */

@@ -8,7 +8,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 
-/** Those that `principal` published; with `channel`, only those to it. */
+/** Prints the broadcasts that `principal` published; with `channel`, only those to it. */
 export const printLeftStanding = Effect.fnUntraced(function* (
   principal: string,
   channel?: ChannelToken
