@@ -7,7 +7,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { publisherOf, redrivenBy } from "#domain/broadcast.ts"
+import { publisherOf, redrivenBy } from "#domain/broadcast-publisher.ts"
 import { pushKey } from "#domain/outcome.ts"
 import {
   countsOf,

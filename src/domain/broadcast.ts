@@ -131,53 +131,6 @@ export const redrivesHeader = "Bellcast-Redrives"
  */
 export const payloadHeader = "Bellcast-Payload"
 
-/**
- * Header of a broadcast by HTTP: the id of its publisher, percent-encoded. The gateway writes it; a
- * NATS client may write anything there, so it counts only where the source is `rest`.
- */
-const publisherHeader = "Bellcast-Publisher"
-
-/** The header that names the publisher. */
-export const publisherHeaders = (id: string): Readonly<Record<string, string>> => ({
-  [publisherHeader]: encodeURI(id)
-})
-
-/**
- * Header of messages that an operator causes: the id of the operator, percent-encoded, or
- * `operator` for the command.
- */
-const byHeader = "Bellcast-By"
-export const byHeaders = (id: string): Readonly<Record<string, string>> => ({
-  [byHeader]: encodeURI(id)
-})
-
-/** The id in such a header. */
-const idIn = (text: string | undefined): string | undefined => {
-  try {
-    return text === undefined ? undefined : decodeURI(text)
-  } catch {
-    return text
-  }
-}
-
-/**
- * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
- * permissions bind it to its source. Undefined without the header.
- */
-export const publisherOf = (
-  source: string,
-  header: (name: string) => string | undefined
-): string | undefined => {
-  if (source !== "rest") return `nats:${source}`
-  return idIn(header(publisherHeader))
-}
-
-/** The operator who sent a broadcast again. Undefined of other broadcasts. */
-export const redrivenBy = (
-  source: string,
-  header: (name: string) => string | undefined
-): string | undefined => (source === "redrive" ? idIn(header(byHeader)) : undefined)
-
 /** A header that does not follow RFC 8030, and why. */
 export interface HeaderError {
   readonly name: HeaderName

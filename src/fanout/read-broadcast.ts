@@ -5,10 +5,10 @@ import {
   fitsOnePush,
   payloadBytesMax,
   payloadHeader,
-  publisherOf,
   readHeaders,
   redrivesHeader
 } from "#domain/broadcast.ts"
+import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
 import type { ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"

@@ -4,7 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { byHeaders } from "#domain/broadcast.ts"
+import { byHeaders } from "#domain/broadcast-publisher.ts"
 import { type RegistrationCommand, sharedIsFull } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"

@@ -2,7 +2,7 @@
 // broadcast is accepted.
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import { publisherOf } from "#domain/broadcast.ts"
+import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { scheduledBroadcasts } from "#nats/broadcasts/scheduled.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"

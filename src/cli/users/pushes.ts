@@ -1,7 +1,7 @@
 // `bellcast audit --user USER`: which broadcasts could go to a user, and what became of each push.
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { publisherOf } from "#domain/broadcast.ts"
+import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { aheadMillisMax } from "#domain/broadcast-start.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"
 import { type ForUser, listForUser, pushesTo } from "#nats/broadcasts/for-user.ts"

@@ -1,7 +1,8 @@
 // GET of a broadcast, below its channel or by its id alone: its state and progress, for publishers
 // and operators.
 import * as Effect from "effect/Effect"
-import { broadcastIdIn, publisherOf } from "#domain/broadcast.ts"
+import { broadcastIdIn } from "#domain/broadcast.ts"
+import { publisherOf } from "#domain/broadcast-publisher.ts"
 import type { Caller } from "#identity/identity.ts"
 import { type Origin, originOf, standingOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

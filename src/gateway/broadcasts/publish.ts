@@ -11,9 +11,9 @@ import {
   givenHeaders,
   headerNames,
   isInBody,
-  publisherHeaders,
   readHeaders
 } from "#domain/broadcast.ts"
+import { publisherHeaders } from "#domain/broadcast-publisher.ts"
 import { startError, startHeader } from "#domain/broadcast-start.ts"
 import { type PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"

@@ -2,7 +2,8 @@
 // accepted = delivered + waiting + retrying + expired + dead + gone + cancelled.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { publisherOf, Rate, readHeaders } from "#domain/broadcast.ts"
+import { Rate, readHeaders } from "#domain/broadcast.ts"
+import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { Because, BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
 import { PauseWhen, pauseWhenHeader, pauseWhenOf } from "#domain/pause-when.ts"
 import { type Progress, startProgress, waiting } from "#domain/progress/progress.ts"

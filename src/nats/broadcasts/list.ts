@@ -1,6 +1,6 @@
 // Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards.
 import * as Effect from "effect/Effect"
-import { publisherOf } from "#domain/broadcast.ts"
+import { publisherOf } from "#domain/broadcast-publisher.ts"
 import type { BroadcastState } from "#domain/broadcast-state.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"

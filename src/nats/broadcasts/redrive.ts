@@ -2,13 +2,8 @@
 // or expired: for requests and for the command alike.
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import {
-  bodyHeaders,
-  byHeaders,
-  givenHeaders,
-  payloadHeader,
-  redrivesHeader
-} from "#domain/broadcast.ts"
+import { bodyHeaders, givenHeaders, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
+import { byHeaders } from "#domain/broadcast-publisher.ts"
 import { subjects } from "#streams/subjects.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { type Origin, standingOf } from "./state.ts"
