@@ -74,6 +74,7 @@ export const filters = {
   commands: "bellcast.cmd.>",
   subscriptions: "bellcast.cmd.subscription.>",
   registrations: "bellcast.cmd.registration.>",
+  registrationsOf: (user: UserToken) => `bellcast.cmd.registration.*.${user}`,
   publishers: "bellcast.cmd.publisher.*",
   tokens: "bellcast.cmd.token.*",
   broadcasts: "bellcast.cmd.broadcast.>",

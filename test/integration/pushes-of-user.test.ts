@@ -65,12 +65,18 @@ const fill = Effect.gen(function* () {
   return [named.seq, ...ids]
 })
 
-it("finds the last pushes to a user among many broadcasts", { timeout: 120_000 }, async () => {
+// Of up to 20 channels each is searched, of more all broadcasts are.
+const counts = [1, 21]
+const title = "finds the last pushes to a user who joined %i channels among many broadcasts"
+
+it.each(counts)(title, { timeout: 120_000 }, async (count) => {
   await using nats = await startNats({ syncAlways: false })
   await using push = await startPushService()
   const env = { BELLCAST_OPERATOR_PRINCIPALS: idOf("operator") }
   await using service = await startService({ natsUrl: nats.url, roles: "gateway,projection", env })
   await join([service.url], "news", [push.subscribe().subscription])
+  for (let i = 1; i < count; i++)
+    await call(service.url, "PUT", `/channels/quiet${i}/registration`, "user0")
   // The audit of a user goes on after the user has left.
   const left = await call(service.url, "DELETE", "/channels/news/registration", "user0")
   assert.equal(left.status, 202)

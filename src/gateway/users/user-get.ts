@@ -20,7 +20,7 @@ const channelsMax = 500
 
 /** Broadcasts with a push to the user that are shown, and such that could have one of a look. */
 const broadcastsMax = 20
-/** Looks at the newest broadcasts: each reads 200 of all, or finds 20 that could have a push. */
+/** Looks at the newest broadcasts: each reads 200, or finds 20 that could have a push. */
 const looksMax = 5
 
 const Person = Schema.Struct({

@@ -2,7 +2,7 @@
 // is stored: the outcomes of a shard have one subject, and the shard follows from the user.
 import * as Effect from "effect/Effect"
 import type { PushResult } from "#domain/outcome.ts"
-import { subjects } from "#streams/subjects.ts"
+import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 import { directToken, type UserToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { wholeBroadcast } from "../stream/whole-broadcast.ts"
@@ -12,6 +12,11 @@ import type { Origin } from "./state.ts"
 
 /** Broadcasts whose pushes are read at once. */
 const readsAtOnce = 8
+/** Most channels of a user that are listed one by one, at about ten requests each. */
+const channelsMax = 20
+const listsAtOnce = 4
+/** Most joins and leaves of a user that are read to know the channels, in 200 KB. */
+const commandsMax = 500
 /** Pushes that are read at once: a user has fewer browsers. */
 const pushesAtOnce = 100
 
@@ -54,20 +59,54 @@ export const pushesTo = Effect.fnUntraced(function* (origin: Origin, user: UserT
   return pushes
 })
 
+/** The channels that a user ever joined; undefined: too many for a list of each. */
+const everJoined = Effect.fnUntraced(function* (user: UserToken) {
+  const bounds = { from: 1, limit: commandsMax }
+  const found = yield* (yield* EventLog).following("log", filters.registrationsOf(user), bounds)
+  const channels = new Set(
+    found.flatMap(({ subject }) => parseRegistration(subject)?.channel ?? [])
+  )
+  return found.length < commandsMax && channels.size <= channelsMax ? channels : undefined
+})
+
+type ByUser = Omit<Selection<never, never>, "isShown" | "publisher" | "state">
+
+/** The places in which broadcasts to a user are: a channel each, or all of them. */
+const placesFor = Effect.fnUntraced(function* (user: UserToken, { channel }: ByUser) {
+  if (channel !== undefined) return [channel]
+  const joined = yield* everJoined(user)
+  return joined === undefined ? [undefined] : [directToken, ...joined]
+})
+
+/** The newest rows of several lists, of which each goes on from its `next`. */
+const merged = (
+  lists: ReadonlyArray<{ readonly rows: ReadonlyArray<Listed>; readonly next: number | undefined }>,
+  limit: number
+) => {
+  // A list says nothing of what is behind its `next`.
+  const end = Math.max(...lists.map(({ next = 0 }) => next))
+  const rows = lists
+    .flatMap((list) => list.rows)
+    .filter(({ origin }) => origin.stored.seq >= end)
+    .sort((a, b) => b.origin.stored.seq - a.origin.stored.seq)
+  return rows.length > limit
+    ? { rows: rows.slice(0, limit), next: rows[limit - 1]!.origin.stored.seq }
+    : { rows, next: end > 0 ? end : undefined }
+}
+
 /**
  * A page of the broadcasts that could go to a user. `next`: the id from which the list goes on;
  * undefined: it is complete.
  */
-export const listForUser = Effect.fnUntraced(function* (
-  user: UserToken,
-  selection: Omit<Selection<never, never>, "isShown" | "publisher" | "state">
-) {
-  const { next, rows } = yield* listBroadcasts({
-    ...selection,
-    publisher: undefined,
-    state: undefined,
-    isShown: makeMayReach(user)
-  })
+export const listForUser = Effect.fnUntraced(function* (user: UserToken, selection: ByUser) {
+  const isShown = makeMayReach(user)
+  const lists = yield* Effect.forEach(
+    yield* placesFor(user, selection),
+    (channel) =>
+      listBroadcasts({ ...selection, channel, publisher: undefined, state: undefined, isShown }),
+    { concurrency: listsAtOnce }
+  )
+  const { next, rows } = merged(lists, selection.limit)
   const found = yield* Effect.forEach(
     rows,
     (listed) =>
