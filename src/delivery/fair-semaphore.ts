@@ -49,7 +49,13 @@ export class FairSemaphore {
 
   /** Runs an effect with a permit for a broadcast. */
   withPermit<A, E, R>(broadcast: number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
-    return Effect.andThen(this.take(broadcast), Effect.ensuring(effect, this.release(broadcast)))
+    // An interrupt that came during the wait counts only when the release is certain.
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.andThen(
+        this.take(broadcast),
+        Effect.ensuring(restore(effect), this.release(broadcast))
+      )
+    )
   }
 
   resize(size: number): Effect.Effect<void> {

@@ -84,4 +84,17 @@ describe("a fair semaphore", () => {
     await settled()
     assert.deepEqual(taken, [1, 0, 2])
   })
+
+  it("keeps no permit of an effect that is interrupted while it waits for one", async () => {
+    const { release, semaphore, take, taken } = make(1)
+    take(1)
+    const waiting = Effect.runFork(semaphore.withPermit(2, Effect.never))
+    await settled()
+    waiting.interruptUnsafe()
+    release(1)
+    await settled()
+    take(3)
+    await settled()
+    assert.deepEqual(taken, [1, 3])
+  })
 })
