@@ -74,8 +74,6 @@ export const Plan = Schema.Struct({
   since: Schema.optionalKey(Schema.Int),
   acceptedAt: Schema.Int,
   expiresAt: Schema.Int,
-  /** Absent: the message does not say. */
-  publisher: Schema.optionalKey(Schema.String),
   /** The share of failed pushes that pauses the broadcast. Absent: none does. */
   pauseShare: Schema.optionalKey(Schema.Number),
   at: Schema.Int

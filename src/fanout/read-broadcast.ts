@@ -45,7 +45,7 @@ export interface Start {
 }
 
 /** The part of a plan that the message says. */
-export type PlanOfMessage = Pick<Plan, "acceptedAt" | "publisher" | "pauseShare">
+export type PlanOfMessage = Pick<Plan, "acceptedAt" | "pauseShare">
 
 interface Wanted {
   readonly ref: ShardRef
@@ -106,15 +106,10 @@ export const readBroadcast = (stored: Stored, start?: Start): Wanted | Rejected 
   const former = place.source === "redrive" ? idIn(header(payloadHeader)) : undefined
   const payload = start?.payload ?? former
   const acceptedAt = start?.at ?? stored.at
-  const publisher = publisherOf(place.source, header)
   const pauseShare = pauseWhenOf(header(pauseWhenHeader) ?? "")?.failed_share
   return {
-    publisher,
-    given: {
-      acceptedAt: stored.at,
-      ...(publisher === undefined ? {} : { publisher }),
-      ...(pauseShare === undefined ? {} : { pauseShare })
-    },
+    publisher: publisherOf(place.source, header),
+    given: { acceptedAt: stored.at, ...(pauseShare === undefined ? {} : { pauseShare }) },
     later: start === undefined ? laterStart(header, stored.at) : undefined,
     ref: {
       broadcast: stored.seq,

@@ -2,6 +2,7 @@
 // broadcast is finished.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { publisherOf } from "#domain/broadcast-publisher.ts"
 import {
   type ChannelPushes,
   type Delivered,
@@ -17,11 +18,13 @@ import {
 } from "#domain/progress/progress.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
+import { originIn } from "#nats/broadcasts/state.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
@@ -52,6 +55,7 @@ interface Tally {
   /** The pushes that outcomes add to channels, until the next flush. */
   readonly delivered: Map<ChannelToken, Array<Delivered>>
   readonly facts: Facts
+  readonly log: EventLog["Service"]
   readonly pauses: Effect.Success<typeof makePauses>
   /** Broadcasts whose fact had to wait and is stored now: their progress can be removed. */
   readonly recorded: Set<EntryKey<"broadcast">>
@@ -71,6 +75,7 @@ export const start = Effect.fnUntraced(function* (from: number) {
     channels,
     delivered: new Map(),
     facts,
+    log: yield* EventLog,
     pauses: yield* makePauses,
     recorded: new Set(),
     countedUpTo
@@ -139,16 +144,19 @@ const count = (
  * no room, the finished progress is in the bucket.
  */
 const record = Effect.fnUntraced(function* (
-  { broadcasts, facts, recorded }: Tally,
+  { broadcasts, facts, log, recorded }: Tally,
   { channel, progress, seq }: Finished
 ) {
-  const { broadcast, publisher } = progress
+  const { broadcast } = progress
   const key = keys.broadcast(broadcast)
   const subject = subjects.finished(channel, broadcast)
   const message = { subject, type: "broadcast.finished/1", body: progress } as const
   const stored = () => void recorded.add(key)
   if (yield* facts.record({ message, seq, stored })) broadcasts.remove(key)
   const { retrying: _, waiting: __, ...counts } = countsOf(progress)
+  const command = yield* log.at("log", broadcast)
+  const origin = command && originIn(command)
+  const publisher = origin && publisherOf(origin.source, origin.stored.header)
   const fields = { broadcast, publisher, channel: decodeToken(channel), ...counts }
   yield* Effect.logInfo("broadcast finished", fields)
 })

@@ -97,7 +97,10 @@ describe("a broadcast that is cancelled", () => {
     assert.lengthOf(Object.keys(state.subjects ?? {}), 1)
     await until(
       async () => service.output(),
-      (text) => text.includes('"broadcast cancelled"') && text.includes('"by":"operator"')
+      (text) => {
+        const fields = `"broadcast":${id},"publisher":"[^"]+","channel":"news","by":"operator"`
+        return new RegExp(`${fields},"accepted":\\d.*"broadcast cancelled"`).test(text)
+      }
     )
   })
 

@@ -29,8 +29,8 @@ describe("durations", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 120_000 }), (millis) => {
         const durations = counted([millis])
-        assert.isAtMost(Math.abs(quantile(durations, 1)! - millis), millis / 10)
-        assert.isAtMost(durations.length, 80)
+        assert.isAtMost(Math.abs(quantile([durations], 1)! - millis), millis / 10)
+        assert.isAtMost(durations[0]!, 80)
       }),
       { numRuns: 20_000 }
     )
@@ -41,7 +41,10 @@ describe("durations", () => {
     fc.assert(
       fc.property(lists, fc.constantFrom(0.5, 0.99, 1), (list, share) => {
         const exact = list.toSorted((a, b) => a - b)[Math.ceil(share * list.length) - 1]!
-        assert.isAtMost(Math.abs(quantile(counted(list), share)! - exact), exact / 10)
+        assert.isAtMost(
+          Math.abs(quantile([counted(list.slice(0, 9)), counted(list.slice(9))], share)! - exact),
+          exact / 10
+        )
       })
     )
     assert.isUndefined(quantile([], 0.5))
@@ -64,9 +67,9 @@ describe("the details of a broadcast", () => {
     assert.deepStrictEqual(details, {
       reasons: { accepted: 2, timeout: 1, gone: 1, expired: 1 },
       services: {
-        google: { fates: { delivered: 2 }, durations: [...Array(24).fill(0), 2] },
+        google: { fates: { delivered: 2 }, durations: [24, 2] },
         mozilla: { fates: { retrying: 1 }, durations: [] },
-        other: { fates: { gone: 1, expired: 1 }, durations: [...Array(43).fill(0), 1] }
+        other: { fates: { gone: 1, expired: 1 }, durations: [43, 1] }
       },
       firstDeliveredAt: 1_500,
       lastDeliveredAt: 1_700

@@ -20,8 +20,9 @@ export const add = (counts: MutableCountsBy, word: string, by: number): void => 
 }
 
 /**
- * How often each duration was counted: at place k one of about 1.17^k ms. Neighbours differ by
- * 17 %, so that no duration is further than 10 % from its place. A minute is at place 70.
+ * How often each duration was counted: a place, then the counts of it and of those behind it. Place
+ * k is about 1.17^k ms. Neighbours differ by 17 %, so that no duration is further than 10 % from
+ * its place. A minute is at place 70.
  */
 export const Durations = Schema.Array(Schema.Int)
 export type Durations = typeof Durations.Type
@@ -32,24 +33,25 @@ const millisAt = (place: number): number => Math.round(Math.exp(step * place))
 /** Counts a duration from 1 ms on. */
 export const addMillis = (durations: Array<number>, millis: number): void => {
   const place = Math.round(Math.log(millis) / step)
-  while (durations.length <= place) durations.push(0)
-  durations[place]! += 1
+  if (durations.length === 0) durations.push(place)
+  while (place < durations[0]!) durations.splice(0, 1, durations[0]! - 1, 0)
+  const i = place - durations[0]! + 1
+  while (durations.length <= i) durations.push(0)
+  durations[i]! += 1
 }
 
-export const sumOf = (all: ReadonlyArray<Durations>): Durations =>
-  Array.from({ length: Math.max(0, ...all.map(({ length }) => length)) }, (_, place) =>
-    all.reduce((sum, durations) => sum + (durations[place] ?? 0), 0)
-  )
-
 /**
- * The duration that a share of the counted ones does not exceed, within 10 %. Undefined: none is
+ * The duration that a share of all counted ones does not exceed, within 10 %. Undefined: none is
  * counted.
  */
-export const quantile = (durations: Durations, share: number): number | undefined => {
-  let left = share * durations.reduce((sum, count) => sum + count, 0)
-  const place = durations.findIndex((count) => {
+export const quantile = (all: ReadonlyArray<Durations>, share: number): number | undefined => {
+  const places = all
+    .flatMap(([first = 0, ...counts]) => counts.map((count, i) => [first + i, count] as const))
+    .sort(([a], [b]) => a - b)
+  let left = share * places.reduce((sum, [, count]) => sum + count, 0)
+  const found = places.find(([, count]) => {
     left -= count
     return left <= 0
   })
-  return place < 0 ? undefined : millisAt(place)
+  return found && millisAt(found[0])
 }

@@ -33,8 +33,6 @@ export const Progress = Schema.Struct({
   finished: Schema.Boolean,
   /** As in outcomes, of all shards so far. */
   withoutSubscription: Schema.optionalKey(Schema.Int),
-  /** As in the plan. */
-  publisher: Schema.optionalKey(Schema.String),
   /** Absent: no share of failed pushes pauses the broadcast. */
   failures: Schema.optionalKey(Failures),
   /** Absent: no push has an outcome. */
@@ -78,7 +76,6 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
     seq,
     lastModified: plan.at,
     finished: false,
-    ...(plan.publisher === undefined ? {} : { publisher: plan.publisher }),
     ...(plan.pauseShare === undefined ? {} : { failures: noFailures(plan.pauseShare) })
   })
 

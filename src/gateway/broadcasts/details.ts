@@ -1,6 +1,6 @@
 // The outcomes of the pushes of a broadcast, by reason and push service, as responses show them.
 import * as Schema from "effect/Schema"
-import { CountsBy, type Durations, quantile, sumOf } from "#domain/progress/counts.ts"
+import { CountsBy, type Durations, quantile } from "#domain/progress/counts.ts"
 import { type Details, noDetails } from "#domain/progress/details.ts"
 
 const Answers = Schema.Struct({
@@ -29,14 +29,14 @@ export const BroadcastDetails = Schema.Struct({
   ...Answers.fields
 })
 
-const answersOf = (durations: Durations): typeof Answers.Type => {
+const answersOf = (durations: ReadonlyArray<Durations>): typeof Answers.Type => {
   const [p50, p99] = [quantile(durations, 0.5), quantile(durations, 0.99)]
   return p50 === undefined || p99 === undefined ? {} : { p50_millis: p50, p99_millis: p99 }
 }
 
 const serviceOf = ({ durations, fates }: Details["services"][string]) => {
   const { cancelled = 0, dead = 0, delivered = 0, expired = 0, gone = 0, retrying = 0 } = fates
-  return { delivered, retrying, expired, dead, gone, cancelled, ...answersOf(durations) }
+  return { delivered, retrying, expired, dead, gone, cancelled, ...answersOf([durations]) }
 }
 
 export const detailsOf = (details: Details = noDetails): typeof BroadcastDetails.Type => {
@@ -48,6 +48,6 @@ export const detailsOf = (details: Details = noDetails): typeof BroadcastDetails
     ),
     ...(firstDeliveredAt !== undefined && { first_delivered_at: firstDeliveredAt }),
     ...(lastDeliveredAt !== undefined && { last_delivered_at: lastDeliveredAt }),
-    ...answersOf(sumOf(Object.values(services).map(({ durations }) => durations)))
+    ...answersOf(Object.values(services).map(({ durations }) => durations))
   }
 }
