@@ -58,13 +58,16 @@ export const ShardJob = Schema.Struct({
 })
 export type ShardJob = typeof ShardJob.Type
 
+/** A job that its worker does not end, or begin, at once must not slow its broadcast. */
+const secondsAtOnce = 4
+
 /**
  * Shards of a limited broadcast that have jobs at once: enough that some have pushes to send while
  * others are read, or wait because their worker was killed. Each shard that ends appends the job of
  * the one that is so many places behind.
  */
-export const shardsAtOnce = (rate: number): number =>
-  Math.min(Math.max(4, Math.ceil(rate / 100)), 16)
+export const shardsAtOnce = (rate: number, pushesPerShard: number): number =>
+  Math.min(Math.max(4, Math.ceil((rate * secondsAtOnce) / pushesPerShard)), 64)
 
 /** The shard that is so many places behind another one of the same depth; undefined: none is. */
 export const shardBehind = (shard: string, places: number): string | undefined => {

@@ -80,8 +80,11 @@ const newPlan = Effect.fnUntraced(function* (
   const isEmpty = people === 0 && !short.includes("channels")
   const isNobody = isEmpty || states.orderOf({ broadcast }) === "cancel"
   const shards = isNobody ? 0 : 16 ** depth
+  const pushesPerShard = people / shards
   const stride =
-    rate === undefined ? Math.ceil((waitingPushes * shards) / people) : shardsAtOnce(rate)
+    rate === undefined
+      ? Math.ceil(waitingPushes / pushesPerShard)
+      : shardsAtOnce(rate, pushesPerShard)
   const plan: Plan = {
     broadcast,
     depth,

@@ -84,9 +84,9 @@ describe("the jobs of a broadcast with a rate", () => {
     for (const depth of [0, 1, 2]) {
       const all = shardsAt(depth)
       for (const rate of [1, 1_000, 100_000]) {
-        const reached = all.slice(0, shardsAtOnce(rate))
+        const reached = all.slice(0, shardsAtOnce(rate, 500))
         for (const shard of reached) {
-          const next = shardBehind(shard, shardsAtOnce(rate))
+          const next = shardBehind(shard, shardsAtOnce(rate, 500))
           if (next !== undefined) reached.push(next)
         }
         assert.deepEqual(reached.toSorted(), all.toSorted())
