@@ -74,13 +74,23 @@ const resultOfPush = Effect.fnUntraced(function* (
   return { target, result, permit: true }
 })
 
-const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: number) {
+const push = Effect.fnUntraced(function* (
+  run: ShardRun,
+  target: Target,
+  i: number,
+  begun: Effect.Effect<void>
+) {
   const { job, tools } = run
   yield* run.begin(i)
   const isLeft = run.failure !== undefined || (yield* monotonicMillis) > run.leaveAt
   const recorded = isLeft
     ? undefined
-    : yield* tools.turns.inTurn(job, false, (turn) => resultOfPush(run, target, i, turn))
+    : yield* tools.turns.inTurn(job, false, (turn) =>
+        Effect.map(
+          Effect.all([resultOfPush(run, target, i, turn), begun], { concurrency: 2 }),
+          ([result]) => result
+        )
+      )
   if (recorded === undefined) {
     run.left += 1
     return
@@ -90,15 +100,16 @@ const push = Effect.fnUntraced(function* (run: ShardRun, target: Target, i: numb
 
 /**
  * Sends and records the pushes of a shard that no earlier delivery recorded; none unless the shard
- * is claimed. Returns how many are left, and whether writes that follow from outcomes are
- * postponed.
+ * is claimed. Runs `allBegun` when the last of them has its turn. Returns how many are left, and
+ * whether writes that follow from outcomes are postponed.
  */
 export const runShard = Effect.fnUntraced(function* (
   tools: ShardTools,
   job: ShardJob,
   past: Past | Claimed,
   { check, targets }: Audience,
-  { variantOf }: Payload
+  { variantOf }: Payload,
+  allBegun: Effect.Effect<void>
 ) {
   if (!isClaimed(past)) return { left: 0, isPostponed: past.isPostponed }
   const share = shareOf(job.rate, tools.concurrency)
@@ -124,7 +135,8 @@ export const runShard = Effect.fnUntraced(function* (
   }
   const flusher = yield* Effect.forkChild(flushWhenDue(run))
   const options = { concurrency: share.concurrency, discard: true } as const
-  yield* Effect.forEach(todo, (target, i) => push(run, target, i), options).pipe(
+  const begun = (i: number) => (i === todo.length - 1 ? allBegun : Effect.void)
+  yield* Effect.forEach(todo, (target, i) => push(run, target, i, begun(i)), options).pipe(
     Effect.andThen(Fiber.interrupt(flusher)),
     Effect.andThen(flushRest(run)),
     Effect.ensuring(Fiber.interrupt(flusher)),

@@ -56,10 +56,12 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const send = Effect.fnUntraced(function* (found: Audience) {
       const past = yield* isFirst ? claim.first(message, found) : claim.again(message, found)
       if (past === "taken") return later(takenMillis)
-      const { isPostponed, left } = yield* runShard(tools, message, past, found, pushed)
+      const next = appendNext(log, tools, message, true)
+      const run = runShard(tools, message, past, found, pushed, Effect.ignore(next))
+      const { isPostponed, left } = yield* run
       const stored = Effect.succeed(!isPostponed)
       if (left > 0) return (yield* hold(delivery, message, stored)) ?? laterLeft(tools, message)
-      yield* appendNext(log, tools, message, true)
+      yield* next
       return isPostponed ? laterPostponed(deliveryCount) : done
     }, conflictLeaves)
     const held = yield* hold(delivery, message, isStored)

@@ -13,8 +13,8 @@ const overMax = 16
 
 /**
  * Appends the jobs that follow a shard which begins or has ended. Those of a broadcast with a rate
- * follow when it has ended, so that no more are there at once than have pushes to send. Appended
- * twice, a job is there once.
+ * follow when its last push has its turn, or it has ended: so no more are there at once than have
+ * pushes that wait for turns. Appended twice, a job is there once.
  */
 export const appendNext = Effect.fnUntraced(function* (
   log: EventLog["Service"],
