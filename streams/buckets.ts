@@ -166,7 +166,7 @@ export const keys = {
   usedLogin: (key: string) => entryKey<"usedLogin">(`login.${key}`),
   /** `key`: an HMAC of the session's token, never the token. */
   session: (key: string) => entryKey<"session">(`session.${key}`),
-  /** How far the pushes of a broadcast with a rate have been given their turns. */
+  /** The time up to which a broadcast with a rate has given turns to its pushes. */
   turns: (broadcast: number) => entryKey<"turns">(`turns.${broadcast}`),
   /** Written by a health check and read back. */
   probe: (id: string) => entryKey<"probe">(`probe.${id}`)

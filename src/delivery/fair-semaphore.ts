@@ -32,7 +32,7 @@ export class FairSemaphore {
       return Effect.uninterruptible(
         Effect.callback<void>((resume) => {
           this.#wait(broadcast, { permits, serve: () => resume(Effect.void) })
-          // Some permits may be free: too few for the broadcast that is next so far.
+          // Permits may be free that were too few for the broadcast that was next so far.
           this.#serveSoon(fiber)
         })
       )
@@ -106,7 +106,7 @@ export class FairSemaphore {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const queue = this.#waiting.get(next)!
       const { permits, serve } = queue[0]!
-      // One that needs many permits waits for them; others would keep them from it for ever.
+      // If others went first, a broadcast that needs many permits would never get them.
       if (!this.#fits(permits)) return
       queue.shift()
       this.#waiting.delete(next)

@@ -20,7 +20,7 @@ import { cpuSecondsOf } from "./cpu.ts"
 const large = Number(process.env["BENCH_LARGE"] ?? 100_000)
 const processes = Number(process.env["BENCH_PROCESSES"] ?? 1)
 const program = process.env["BENCH_BEFORE"]
-/** Each is used once. */
+/** Channels of small broadcasts, each used once. */
 const smallChannels = 300
 const smallSize = 10
 const smallEveryMillis = 200
@@ -114,7 +114,7 @@ const inTheMiddle = async () => {
   const first = await begin(part(0, 2))
   await sink.waitForDistinct(part(0, 2).count / 4, doneMillis)
   const second = await begin(part(1, 2))
-  // What the first one has under way already comes before.
+  // Pushes of the first that are under way already come before.
   await shares("second in the middle, from 1 s on", [first, second], second.at + 1_000)
 }
 

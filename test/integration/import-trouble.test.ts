@@ -48,7 +48,7 @@ describe("an import", { timeout: 60_000 }, () => {
     const [data] = subscriptions(1)
     const standIn = standInOf(endpointHash(data!.endpoint))
     const token = pseudonyms(secretEnvironment.BELLCAST_USERID_HMAC_SECRET)(standIn)
-    // As an import leaves it that was killed, or overtaken by the user, between its two steps.
+    // The state after an import that was killed, or overtaken by the user, between its two steps.
     const began = {
       subject: subjects.registration(channelToken("lost"), token),
       type: "registration.put/1",

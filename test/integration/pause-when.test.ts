@@ -11,7 +11,7 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 const size = 1_000
 const body = { data: { n: 1 }, pause_when: { failed_share: 0.2 } }
 
-/** Both in turn, in the order in which they are sent to. */
+/** Mixes two lists evenly, each in its order: the order in which pushes begin. */
 const mixed = <A>(good: ReadonlyArray<A>, bad: ReadonlyArray<A>): ReadonlyArray<A> =>
   [good, bad]
     .flatMap((list) => list.map((each, i) => [i / list.length, each] as const))

@@ -32,7 +32,7 @@ it("names the broadcasts that a revoked publisher leaves scheduled", async () =>
   const revoked = await cli("permissions", "revoke", "news", publisher)
   assert.match(revoked.stdout, new RegExp(`\\(bellcast broadcast cancel\\): ${news}, ${both}\\n$`))
   assert.match((await cli("permissions", "revoke", "sport", publisher)).stdout, /: \d+, \d+\n$/)
-  // Nobody knows whether the publisher had the right as one of a group.
+  // The publisher may have had the right as one of a group.
   assert.match(
     (await cli("permissions", "revoke", "news", "group:openid:staff")).stdout,
     new RegExp(`: ${news}, ${both}\\n$`)

@@ -12,7 +12,7 @@ export interface Event {
 export interface Events {
   readonly status: number
   readonly headers: Headers
-  /** Those that arrived so far. */
+  /** Events that arrived so far. */
   readonly events: Array<Event>
   /** Comments that arrived so far. */
   comments: number

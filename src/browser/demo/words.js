@@ -35,7 +35,7 @@ export const errors = {
 }
 
 /**
- * Each break by its name: its title, and the consequence.
+ * The breaks by their names: a title, and the consequence.
  * @returns {{ [name: string]: [title: string, text: string] }}
  */
 export const breaks = (other) => ({

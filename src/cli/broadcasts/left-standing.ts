@@ -16,7 +16,7 @@ export const printLeftStanding = Effect.fnUntraced(function* (
   const log = yield* EventLog
   const own = (yield* scheduledBroadcasts).filter(
     ({ source, stored }) =>
-      // Nobody knows who had the right by a principal that several share.
+      // By a group or a system principal, any publisher may have had the right.
       /^(system\.|group:)/.test(principal) || publisherOf(source, stored.header) === principal
   )
   const left = yield* Effect.filter(own, ({ stored }) =>

@@ -117,7 +117,7 @@ const attempt = Effect.fnUntraced(function* (
 ) {
   const { channels, data, id, user, vapidKey } = checked
   const subject = subjects.subscription(user.user)
-  // As with a POST that takes it: whatever the user holds.
+  // The registrations of a stand-in go along, however many the user holds: as with a POST.
   for (const channel of standIn === undefined ? [] : yield* registeredChannels(standIn))
     yield* register(checked, channel)
   // The user who takes the subscription gets the registrations that the buckets show by then.

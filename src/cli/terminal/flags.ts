@@ -34,7 +34,7 @@ export const timeFlag = (name: string, description: string) =>
     Flag.optional
   )
 
-/** How many rows are printed at most. */
+/** The most rows that are printed. */
 export const limitFlag = Flag.Int("limit").pipe(
   Flag.withDescription("At most so many"),
   Flag.withDefault(20),

@@ -17,7 +17,7 @@ import type { ShardTools } from "./tools.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
 const resultsMax = 64
-/** How long a result waits for others to be recorded with. */
+/** The time for which a result waits for others to be recorded with. */
 const flushMillis = 20
 
 /** The state of one delivery of a shard job. */

@@ -24,7 +24,7 @@ const takenMillis = 500
 /** A shard that is left with pushes that wait for their turns comes again after this time. */
 const leftMillis = 1_000
 
-/** How the delivery of a shard ends that has pushes left. */
+/** The acknowledgement of a shard that has pushes left. */
 const laterLeft = ({ draining }: JobTools, { rate }: ShardJob) =>
   later(rate === undefined || draining() ? 0 : leftMillis)
 

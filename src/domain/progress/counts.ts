@@ -1,7 +1,7 @@
 // Counts by a word, such as a reason, and by a duration. Pure.
 import * as Schema from "effect/Schema"
 
-/** How often each word was counted. A word stays once it was counted, even with 0. */
+/** Times that each word was counted. A word stays once it was counted, even with 0. */
 export const CountsBy = Schema.Record(Schema.String, Schema.Int)
 export type CountsBy = typeof CountsBy.Type
 export type MutableCountsBy = Record<string, number>
@@ -20,9 +20,9 @@ export const add = (counts: MutableCountsBy, word: string, by: number): void => 
 }
 
 /**
- * How often each duration was counted: a place, then the counts of it and of those behind it. Place
- * k is about 1.17^k ms. Neighbours differ by 17 %, so that no duration is further than 10 % from
- * its place. A minute is at place 70.
+ * Times that each duration was counted: a place, then the counts of it and of the places behind
+ * it. Place k is about 1.17^k ms. Neighbours differ by 17 %, so that no duration is
+ * further than 10 % from its place. A minute is at place 70.
  */
 export const Durations = Schema.Array(Schema.Int)
 export type Durations = typeof Durations.Type

@@ -52,9 +52,9 @@ export const BroadcastObject = Schema.Struct({
   /** Pushes a second at most; absent: as many as can be sent. */
   rate: Schema.optionalKey(Rate),
   pause_when: Schema.optionalKey(PauseWhen),
-  /** Who paused, resumed or cancelled it last; absent: nobody did. */
+  /** The id of the last who paused, resumed or cancelled the broadcast; absent: nobody did. */
   changed_by: Schema.optionalKey(Schema.String),
-  /** What `pause_when` found, where it made the last change. */
+  /** The counts by which `pause_when` made the last change; absent: somebody else made it. */
   because: Schema.optionalKey(Because),
   /** The reason why nothing is sent. */
   rejected: Schema.optionalKey(Schema.String)

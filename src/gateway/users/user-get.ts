@@ -30,7 +30,7 @@ const Person = Schema.Struct({
   /** The number of all channels, and the first of them. */
   registrations: Schema.Int,
   channels: Schema.Array(Schema.Struct({ id: Schema.String })),
-  /** Those of the last broadcasts, the newest first. */
+  /** Pushes of the last broadcasts to the user, the newest first. */
   pushes: Schema.Array(
     Schema.Struct({
       broadcast: Schema.String,
@@ -73,7 +73,7 @@ const deliveredTo = (id: string, reached: ReadonlyArray<ForUser>) => {
   return times.length === 0 ? {} : { last_delivered: Math.max(...times) }
 }
 
-/** All that is shown of a user. */
+/** Devices, registrations, channels and last pushes of a user. */
 export const personOf = Effect.fnUntraced(function* ({ id, user }: User) {
   const { subscriptions } = yield* listOf(user)
   const stored = Object.entries(subscriptions).sort(

@@ -17,7 +17,7 @@ export class JoinedChannels extends Context.Service<
   JoinedChannels,
   {
     /**
-     * Those of these channels that nobody is registered to. A channel costs a request until this
+     * Returns which of the channels nobody is registered to. A channel costs a request until this
      * process knows that it was joined; one that cannot be read in 250 ms counts as joined.
      */
     readonly without: (

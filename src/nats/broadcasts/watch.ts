@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { isFinal, type Origin, type Standing, standingsNearby } from "./state.ts"
 
-/** How often watched broadcasts are read. Their counts are stored once a second. */
+/** The time between two reads of watched broadcasts. Their counts are stored once a second. */
 const pollMillis = 250
 /** Broadcasts that one request reads. */
 const readMax = 256

@@ -1,5 +1,5 @@
 // A publisher who stops broadcasts while they are sent: cancels some, pauses and resumes others.
-// Some that have not started get another time.
+// Postpones some that have not started.
 import { setTimeout as sleep } from "node:timers/promises"
 import { publisher } from "../fleet/users.ts"
 import { acknowledge, type Broadcast, begin } from "../model/model.ts"
