@@ -118,7 +118,7 @@ const states = {
   "broadcast.cancelled/1": "cancelled"
 } as const
 
-/** The change in a message of LOG; undefined: the message is none. */
+/** The change in a message of LOG; undefined: the message is none, or malformed. */
 export const changeIn = (message: { readonly type: string }): StateChange | undefined =>
   Object.hasOwn(states, message.type) ? (message as StateChange) : undefined
 

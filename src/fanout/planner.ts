@@ -193,7 +193,7 @@ const planLater = Effect.fnUntraced(function* (
   { at, message, seq }: Delivery,
   broadcast: number
 ) {
-  const change = message.type === "malformed" ? undefined : changeIn(message)
+  const change = changeIn(message)
   if (change === undefined) return never("no change of a state")
   if (!isPlannedAt(change)) return done
   const stored = yield* planner.log.at("log", broadcast)

@@ -36,13 +36,10 @@ const readWork = Effect.gen(function* () {
 
 /** The broadcast whose planning a message begins. */
 const plannedBy = (stored: Stored): number | undefined => {
-  const { at, header, seq, subject } = stored
+  const { at, header, message, seq, subject } = stored
   if (parseBroadcast(subject) !== undefined) return laterStart(header, at) ? undefined : seq
-  const broadcast = parseState(subject)
-  if (broadcast === undefined) return undefined
-  const { message } = stored
-  const change = message.type === "malformed" ? undefined : changeIn(message)
-  return change !== undefined && isPlannedAt(change) ? broadcast : undefined
+  const change = changeIn(message)
+  return change !== undefined && isPlannedAt(change) ? parseState(subject) : undefined
 }
 
 const readLog = Effect.gen(function* () {

@@ -10,7 +10,7 @@ export const scheduledBroadcasts = Effect.gen(function* () {
   const waiting = new Set<number>()
   yield* (yield* EventLog).replay("log", [filters.states], ({ message, subject }) => {
     const broadcast = parseState(subject)
-    const change = message.type === "malformed" ? undefined : changeIn(message)
+    const change = changeIn(message)
     if (broadcast === undefined || change === undefined) return
     if (stateAfter(change) === "scheduled") waiting.add(broadcast)
     else waiting.delete(broadcast)

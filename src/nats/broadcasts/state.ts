@@ -48,7 +48,7 @@ export const originOf = Effect.fnUntraced(function* (broadcast: number) {
 })
 
 const changeOf = (stored: Stored | undefined): StateChange | undefined =>
-  stored === undefined || stored.message.type === "malformed" ? undefined : changeIn(stored.message)
+  stored && changeIn(stored.message)
 
 /** The state and the progress of a broadcast. */
 export interface Standing {

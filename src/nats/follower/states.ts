@@ -116,7 +116,7 @@ const addSchedule = (
 const add = (index: Index, stored: Stored, now: number): void => {
   const { changes } = index
   const { at, message, seq } = stored
-  const change = message.type === "malformed" ? undefined : changeIn(message)
+  const change = changeIn(message)
   // A second reading begins with changes that later ones have overtaken.
   if (change === undefined || seq <= (changes.get(change.broadcast)?.seq ?? 0)) return
   const { broadcast, run, type } = change
