@@ -3,6 +3,7 @@
 import { DeliverPolicy } from "@nats-io/jetstream"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { changeIn, stateAfter } from "#domain/broadcast-state.ts"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
 import { followerNames } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
@@ -113,11 +114,10 @@ const isPlanned = Effect.fnUntraced(function* (seq: number, subject: string, flo
   const place = parseBroadcast(subject)
   if ((yield* eventLog.last("log", subjects.rejected(seq))) !== undefined) return true
   if (place === undefined) return true
-  const change = yield* eventLog.last("log", subjects.state(seq))
+  const changed = yield* eventLog.last("log", subjects.state(seq))
+  const state = stateAfter(changed && changeIn(changed.message))
   // A broadcast that has not started has no plan.
-  const waits = ["broadcast.scheduled/1", "broadcast.changed/1"]
-  if (change !== undefined && (change.seq > floor || waits.includes(change.message.type)))
-    return true
+  if (changed !== undefined && (changed.seq > floor || state === "scheduled")) return true
   const traces = yield* Effect.all(
     [
       ifThere(eventLog.last("work", subjects.plan(place.channel, seq))),
