@@ -18,7 +18,7 @@ import {
 } from "#domain/progress/progress.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
-import { originIn } from "#nats/broadcasts/state.ts"
+import { originOf } from "#nats/broadcasts/state.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"
@@ -154,8 +154,7 @@ const record = Effect.fnUntraced(function* (
   const stored = () => void recorded.add(key)
   if (yield* facts.record({ message, seq, stored })) broadcasts.remove(key)
   const { retrying: _, waiting: __, ...counts } = countsOf(progress)
-  const command = yield* log.at("log", broadcast)
-  const origin = command && originIn(command)
+  const origin = yield* Effect.provideService(originOf(broadcast), EventLog, log)
   const publisher = origin && publisherOf(origin.source, origin.stored.header)
   const fields = { broadcast, publisher, channel: decodeToken(channel), ...counts }
   yield* Effect.logInfo("broadcast finished", fields)

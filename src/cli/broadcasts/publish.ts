@@ -9,6 +9,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { jsonObjectOf } from "#basics/json.ts"
 import { Urgency } from "#domain/broadcast.ts"
 import { pauseWhenOf } from "#domain/pause-when.ts"
 import { requestApi } from "#nats/connection/api-request.ts"
@@ -79,19 +80,8 @@ const textOf = Effect.fnUntraced(function* ({ data, file }: Given) {
   return yield* Effect.promise(() => text(process.stdin))
 })
 
-const parsed = (json: string): unknown => {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return undefined
-  }
-}
-
-const isObject = Schema.is(Schema.Record(Schema.String, Schema.Unknown))
-
 const objectIn = Effect.fnUntraced(function* (json: string, name: string) {
-  const value = parsed(json)
-  return isObject(value) ? value : yield* failed(`${name} is no JSON object`)
+  return jsonObjectOf(json) ?? (yield* failed(`${name} is no JSON object`))
 })
 
 const headersOf = ({ key, topic, ttl, urgency }: Given): Readonly<Record<string, string>> => {
@@ -154,7 +144,7 @@ const publish = Effect.fnUntraced(function* (given: Given) {
   const reply = yield* requestApi(subjects.api(source, operation), body, headersOf(given))
   if (reply === undefined)
     return yield* failed("no gateway responds: a process with the role gateway has to run")
-  const got = parsed(reply.text)
+  const got = jsonObjectOf(reply.text)
   if (reply.status > 0) return yield* refusal(reply.status, got, source)
   if (json) return yield* Console.log(printableJson(got))
   if (Schema.is(Reach)(got)) {

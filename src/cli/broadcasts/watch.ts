@@ -4,10 +4,10 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { type BroadcastObject, detailedViewOf } from "#gateway/broadcasts/view.ts"
-import { originOf, standingOf } from "#nats/broadcasts/state.ts"
+import { standingOf } from "#nats/broadcasts/state.ts"
 import { followBroadcast } from "#nats/broadcasts/watch.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
-import { broadcastArgument, commandOf } from "../broadcast.ts"
+import { broadcastArgument, demandBroadcast } from "../broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
 import { jsonFlag } from "../terminal/flags.ts"
@@ -23,9 +23,7 @@ const lineOf = (view: typeof BroadcastObject.Type): string => {
 }
 
 const watch = Effect.fnUntraced(function* (broadcast: number, json: boolean) {
-  yield* commandOf(broadcast)
-  const origin = yield* originOf(broadcast)
-  if (origin === undefined) return yield* failed(`broadcast ${broadcast} cannot be read`)
+  const origin = yield* demandBroadcast(broadcast)
   const { rejected, state } = yield* followBroadcast(
     origin,
     yield* standingOf(origin),
