@@ -4,20 +4,16 @@
 // comparison. Prints figures every 10 s and at the end, and whether memory and descriptors were
 // level.
 import { fork } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
-import { cpus, tmpdir } from "node:os"
-import { join } from "node:path"
+import { cpus } from "node:os"
 import { fileURLToPath } from "node:url"
-import { Effect } from "effect"
 import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { Honest, type Latencies, summaryOf } from "../support/hostile/honest.ts"
 import { descriptorsOf, mebibytesOf } from "../support/hostile/process.ts"
 import { pause } from "../support/hostile/socket.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { cpuSecondsOf } from "./cpu.ts"
+import { startNats } from "./servers.ts"
 
 const minutes = Number(process.env["BENCH_MINUTES"] ?? 1)
 const everyMillis = 10_000
@@ -27,8 +23,7 @@ const users = 40
 const roundMillis = 100
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const folder = mkdtempSync(join(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+const nats = await startNats()
 await using push = await spawnPushService({ decrypt: false })
 await using service = await startService({ natsUrl: nats.url, forgets: true })
 const pid = service.process.pid!
@@ -137,5 +132,4 @@ for (const [kind, count] of Object.entries(made)) say(`  ${kind.padEnd(28)}${cou
 honest.close()
 await service.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

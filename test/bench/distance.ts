@@ -4,12 +4,7 @@
 // and asserts nothing: machines are noisy. BENCH_DISTANCES (default 0,60,100) are round trips in
 // milliseconds; BENCH_SIZE (default 20000) the subscriptions of each push service; BENCH_ROUNDS
 // (default 5) the repetitions.
-import { mkdtempSync, rmSync } from "node:fs"
-import { cpus, tmpdir } from "node:os"
-import { join as path } from "node:path"
-import { Effect } from "effect"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
+import { cpus } from "node:os"
 import { finished, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startService, vapid } from "../support/service.ts"
@@ -19,6 +14,7 @@ import type { SubscriptionJson } from "../support/user-agent.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { fsyncOf } from "./fsync.ts"
 import { type Figures, runNode } from "./peers.ts"
+import { startNats } from "./servers.ts"
 
 const distances = (process.env["BENCH_DISTANCES"] ?? "0,60,100").split(",").map(Number)
 const size = Number(process.env["BENCH_SIZE"] ?? 20_000)
@@ -58,8 +54,7 @@ const rowOf = async (roundTripMillis: number, http2: boolean): Promise<Row> => {
   }
 }
 
-const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+const nats = await startNats()
 await using service = await startService({ natsUrl: nats.url, env: trustingEnvironment })
 const servicePid = service.process.pid!
 const rows: Array<Row> = []
@@ -72,7 +67,7 @@ await fillChannels(nats.url, [
 ])
 say(
   `${size} subscriptions each, ${cpus().length} cores, Node ${process.versions.node}; ` +
-    `median of ${rounds} rounds; ${fsyncOf(folder)}`
+    `median of ${rounds} rounds; ${fsyncOf(nats.folder)}`
 )
 
 const broadcast = async ({ sink }: Row, channel: string, count: number) => {
@@ -139,9 +134,8 @@ say(
   `\nfrom 202 to the first receipt, ${rows[0]!.name}, ${firstSize} subscriptions, ` +
     `median of ${firsts}: ${median(receipts).toFixed(0)} ms`
 )
-say(fsyncOf(folder))
+say(fsyncOf(nats.folder))
 for (const { sink } of rows) await sink[Symbol.asyncDispose]()
 await service.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

@@ -3,19 +3,13 @@
 // small ones, each to ten, five a second, before and beside a large one: from 202 to receipt.
 // BENCH_LARGE (default 100000) are the subscriptions, BENCH_PROCESSES (default 1) the processes,
 // BENCH_BEFORE the folder of another commit, with its packages, that is measured instead.
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
-import { Effect } from "effect"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { finished, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startService } from "../support/service.ts"
-import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf } from "./cpu.ts"
+import { startNats, startSink } from "./servers.ts"
 
 const large = Number(process.env["BENCH_LARGE"] ?? 100_000)
 const processes = Number(process.env["BENCH_PROCESSES"] ?? 1)
@@ -32,14 +26,8 @@ const now = () => performance.timeOrigin + performance.now()
 const percentile = (values: ReadonlyArray<number>, share: number) =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)] ?? Number.NaN
 
-const folder = mkdtempSync(join(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
-await using sink = await spawnPushService({
-  tls: true,
-  http2: true,
-  decrypt: false,
-  host: "localhost"
-})
+const nats = await startNats()
+await using sink = await startSink()
 const options = {
   natsUrl: nats.url,
   env: trustingEnvironment,
@@ -159,5 +147,4 @@ await together(4)
 await besideLarge()
 for (const service of services) await service.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

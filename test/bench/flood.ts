@@ -4,20 +4,17 @@
 // are switched on for the last part: what one address and ten make in a minute.
 // BENCH_USERS (default 100000) and BENCH_SUBSCRIBERS (default 1000) set the size.
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { cpus, tmpdir } from "node:os"
-import { join as path } from "node:path"
-import { Effect } from "effect"
+import { readFileSync } from "node:fs"
+import { cpus } from "node:os"
 import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { call, finished, join, publish } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { idle } from "./cpu.ts"
 import { load, wire } from "./load.ts"
+import { startNats } from "./servers.ts"
 
 const users = Number(process.env["BENCH_USERS"] ?? 100_000)
 const subscribers = Number(process.env["BENCH_SUBSCRIBERS"] ?? 1_000)
@@ -25,9 +22,7 @@ const broadcasts = 20
 const connections = 50
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
-const binary = await Effect.runPromise(locateNatsServer)
-const nats = await launch({ binary, folder })
+const nats = await startNats()
 const start = (roles: string, env = {}) =>
   startService({ natsUrl: nats.url, roles, env, forgets: true })
 await using gateway = await start("gateway")
@@ -54,7 +49,7 @@ const sizes = async () => {
     if (config.name !== "KV_bellcast_cache") bytes[config.name] = state.bytes
   return bytes
 }
-const disk = () => Number(execFileSync("du", ["-sk", folder]).toString().split("\t")[0]) / 1024
+const disk = () => Number(execFileSync("du", ["-sk", nats.folder]).toString().split("\t")[0]) / 1024
 
 const report = async (
   what: string,
@@ -109,7 +104,7 @@ const renew = (i: number) => {
 }
 
 const [cpu] = cpus()
-const version = execFileSync(binary, ["--version"]).toString().trim()
+const version = execFileSync(nats.binary, ["--version"]).toString().trim()
 say(`${users} users, ${cpus().length} cores of ${cpu?.model.trim()}, ${version}`)
 let state = await report("a start", 1, () => Promise.resolve(), {})
 state = await report("subscriptions of new users", users, flood(users, 201, subscribe), state)
@@ -188,5 +183,4 @@ await attempt("users made up", 10, 200, String)
 await attempt("registrations of 40 users", 1, 4_000, (i) => String(i % 40))
 for (const each of [gateway, projection, others, limited]) await each.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

@@ -8,17 +8,13 @@
 // BENCH_PROFILE: a folder for a CPU profile of the gateway.
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
-import { cpus, tmpdir } from "node:os"
-import { join as path } from "node:path"
+import { cpus } from "node:os"
 import { fileURLToPath } from "node:url"
-import { Effect } from "effect"
 import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { startService } from "../support/service.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { type Answered, load, type Order, wire } from "./load.ts"
+import { startNats } from "./servers.ts"
 
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
 const millis = Number(process.env["BENCH_MILLIS"] ?? 1_200)
@@ -42,8 +38,7 @@ const child = async (
   return { child, port }
 }
 
-const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+const nats = await startNats()
 const natsUrl = nats.url
 await using gateway = await startService({
   natsUrl,
@@ -190,5 +185,4 @@ for (const { child } of [http, both, publisher]) child.kill()
 await gateway.stop()
 await others.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

@@ -9,16 +9,12 @@
 // quiet: without it, and beside it while it uses a whole core for nothing. The first kind accepts
 // all it is sent: what the broadcasts themselves cost. "waits" is the share of the time in which
 // the service waited for a core. The bound is 250 ms, or three times the first row.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { createSecureServer } from "node:http2"
 import type { AddressInfo } from "node:net"
-import { constants, cpus, setPriority, tmpdir } from "node:os"
-import { join } from "node:path"
+import { constants, cpus, setPriority } from "node:os"
 import { setTimeout as pause } from "node:timers/promises"
-import { Effect } from "effect"
 import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { fillChannels } from "../support/fill.ts"
 import { summaryOf } from "../support/hostile/honest.ts"
 import { pushKinds } from "../support/hostile/push-kinds.ts"
@@ -26,6 +22,7 @@ import { spawnHostile } from "../support/hostile/spawn-push.ts"
 import { startService } from "../support/service.ts"
 import { testCertificate, trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf } from "./cpu.ts"
+import { startNats } from "./servers.ts"
 
 const seconds = Number(process.env["BENCH_SECONDS"] ?? 10)
 const kinds = process.env["BENCH_KINDS"]?.split(",") ?? Object.keys(pushKinds)
@@ -62,8 +59,7 @@ const subscriptionsAt = (origin: string, count: number) =>
     keys: { auth, p256dh }
   }))
 
-const folder = mkdtempSync(join(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+const nats = await startNats()
 const honest = await startHonest()
 await using hostile = spawnHostile()
 setPriority(hostile.pid, constants.priority.PRIORITY_LOW)
@@ -185,5 +181,4 @@ for (const [i, kind] of kinds.entries()) {
 }
 await service.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

@@ -3,19 +3,15 @@
 // broadcast; and the CPU that it takes at rest. It prints and asserts nothing. BENCH_SIZES (default
 // 1000,20000,100000) are the sizes. BENCH_BEFORE: the folder of another commit of Bellcast with its
 // packages, which is measured first, in the same run.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { cpus, tmpdir } from "node:os"
-import { join } from "node:path"
+import { readFileSync } from "node:fs"
+import { cpus } from "node:os"
 import { setTimeout as pause } from "node:timers/promises"
-import { Effect } from "effect"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { finished, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startService } from "../support/service.ts"
-import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
+import { startNats, startSink } from "./servers.ts"
 
 const sizes = (process.env["BENCH_SIZES"] ?? "1000,20000,100000").split(",").map(Number)
 const largest = Math.max(...sizes)
@@ -46,9 +42,8 @@ const restOf = async (pids: ReadonlyArray<number>) => {
 }
 
 const measure = async (name: string, program: string | undefined) => {
-  const folder = mkdtempSync(join(tmpdir(), "bellcast-bench-"))
-  const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
-  const sink = await spawnPushService({ tls: true, http2: true, decrypt: false, host: "localhost" })
+  const nats = await startNats()
+  const sink = await startSink()
   const subscriptions = await sink.subscribe(largest)
   await using service = await startService({
     natsUrl: nats.url,
@@ -98,7 +93,6 @@ const measure = async (name: string, program: string | undefined) => {
   await service.stop()
   await nats.stop()
   await sink[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
 }
 
 say(`${cpus().length} cores (${cpus()[0]?.model.trim()}), Node ${process.versions.node}`)

@@ -2,18 +2,13 @@
 // BENCH_MINUTES (default 10), twice with a rest of two minutes between: broadcasts to 10,000 and to
 // 100 subscriptions, users who join and leave, pushes that are refused once with 503, and
 // subscriptions that end with 410. Prints a line every 30 s, asserts nothing.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join as path } from "node:path"
+import { readdirSync, readFileSync } from "node:fs"
 import { setTimeout as pause } from "node:timers/promises"
-import { Effect } from "effect"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { call, finished, join, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startService } from "../support/service.ts"
-import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
+import { startNats, startSink } from "./servers.ts"
 
 const minutes = Number(process.env["BENCH_MINUTES"] ?? 10)
 const large = 10_000
@@ -24,14 +19,8 @@ const sampleMillis = 30_000
 const restMillis = 120_000
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
-await using sink = await spawnPushService({
-  tls: true,
-  http2: true,
-  decrypt: false,
-  host: "localhost"
-})
+const nats = await startNats()
+await using sink = await startSink()
 await using service = await startService({
   natsUrl: nats.url,
   env: trustingEnvironment
@@ -104,5 +93,4 @@ for (const round of [1, 2]) {
 }
 await service.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

@@ -1,20 +1,14 @@
-// `make bench ARGS=rate`: a broadcast with a rate of 1,000 to BENCH_LARGE (default 60000), by three
-// processes that deliver, of which one is killed after 15 s and comes back 5 s later. Prints the
-// receipts of the push service: on average, and the most and the fewest in any 10 s. Then how long
-// a broadcast without a rate to 20,000 of them takes alone, and beside one with a rate. Asserts
-// nothing.
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+// `make bench ARGS=rate`: a broadcast with a rate of BENCH_RATE (default 1000) to BENCH_LARGE
+// (default 60000), by three processes that deliver, of which one is killed after 15 s and comes
+// back 5 s later. Prints the receipts of the push service: on average, and the most and the fewest
+// in any 10 s. Then how long a broadcast without a rate to 20,000 of them takes alone, and beside
+// one with a rate. Asserts nothing.
 import { setTimeout as pause } from "node:timers/promises"
-import { Effect } from "effect"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { call, finishedAt, publishAt } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startService } from "../support/service.ts"
-import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
+import { startNats, startSink } from "./servers.ts"
 
 const large = Number(process.env["BENCH_LARGE"] ?? 60_000)
 const rate = Number(process.env["BENCH_RATE"] ?? 1_000)
@@ -26,14 +20,8 @@ const data = { title: "Bellcast", body: "x".repeat(240) }
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const folder = mkdtempSync(join(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
-await using sink = await spawnPushService({
-  tls: true,
-  http2: true,
-  decrypt: false,
-  host: "localhost"
-})
+const nats = await startNats()
+await using sink = await startSink()
 const start = (roles: string) =>
   startService({ natsUrl: nats.url, roles, env: trustingEnvironment, forgets: true })
 const service = await start("gateway,projection,fanout,tally")
@@ -114,5 +102,4 @@ await finishedAt(service.url, `/broadcasts/${beside}`, "publisher", 600_000)
 say(`cancelled and counted in ${((performance.now() - cancelledAt) / 1_000).toFixed(1)} s`)
 await Promise.all([service, ...workers].map((each) => each.stop()))
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

@@ -4,12 +4,8 @@
 // ceiling, against the same sink over TLS in the same run. It prints ratios and asserts nothing:
 // machines are noisy. BENCH_SIZES (default 1000,10000,100000) are the channels, BENCH_ROUNDS
 // (default 3) the repetitions; BENCH_PROFILE names a folder for a CPU profile of the service.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { cpus, tmpdir } from "node:os"
-import { join as path } from "node:path"
-import { Effect } from "effect"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
+import { readFileSync } from "node:fs"
+import { cpus } from "node:os"
 import { finished, publish } from "../support/client.ts"
 import { fill } from "../support/fill.ts"
 import { startService, vapid } from "../support/service.ts"
@@ -17,6 +13,7 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { buildWebpushGo, type Figures, runNode } from "./peers.ts"
+import { startNats } from "./servers.ts"
 
 const sizes = (process.env["BENCH_SIZES"] ?? "1000,10000,100000").split(",").map(Number)
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
@@ -51,9 +48,7 @@ const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-// The binary, not a container: its CPU time is read from its process.
-const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+const nats = await startNats()
 await using sink = await spawnPushService({ tls: true, decrypt: false, host: "localhost" })
 const env = {
   ...trustingEnvironment,
@@ -162,5 +157,4 @@ say(
 )
 await service.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)

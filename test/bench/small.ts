@@ -3,13 +3,8 @@
 // stores nothing. It asserts nothing: machines are noisy. BENCH_CHANNELS (default 200) are the
 // channels, BENCH_SMALL (default 2000) the broadcasts of a row, BENCH_ROUNDS (default 3) the
 // repetitions.
-import { mkdtempSync, rmSync } from "node:fs"
-import { cpus, tmpdir } from "node:os"
-import { join as path } from "node:path"
+import { cpus } from "node:os"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Effect } from "effect"
-import { launch } from "#embedded/launch.ts"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { publish, publishAt } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -19,6 +14,7 @@ import { idOf } from "../support/users.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { fsyncOf } from "./fsync.ts"
 import { type Figures, runNode } from "./peers.ts"
+import { startNats } from "./servers.ts"
 
 const channels = Number(process.env["BENCH_CHANNELS"] ?? 200)
 const count = Number(process.env["BENCH_SMALL"] ?? 2_000)
@@ -45,8 +41,7 @@ const percentile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)]!
 const median = (values: ReadonlyArray<number>) => percentile(values, 0.5)
 
-const folder = mkdtempSync(path(tmpdir(), "bellcast-bench-"))
-const nats = await launch({ binary: await Effect.runPromise(locateNatsServer), folder })
+const nats = await startNats()
 await using sink = await startPushService({ tls: true, decrypt: false, host: "localhost" })
 await using service = await startService({
   natsUrl: nats.url,
@@ -141,7 +136,7 @@ const rows: ReadonlyArray<Row> = (
 const peer: Array<Figures> = []
 say(
   `${channels} channels with one subscriber, ${cpus().length} cores, ` +
-    `Node ${process.versions.node}; median of ${rounds} rounds; ${fsyncOf(folder)}`
+    `Node ${process.versions.node}; median of ${rounds} rounds; ${fsyncOf(nats.folder)}`
 )
 for (const { run } of rows) await run()
 const payload = JSON.stringify(data)
@@ -177,8 +172,7 @@ for (const { figures, name } of rows) {
   line(`Bellcast, ${name}`, figures, sent, ...texts, ((nats * 1000) / sent).toFixed(2))
 }
 line("web-push loop, 100 in flight", peer, count)
-say(fsyncOf(folder))
+say(fsyncOf(nats.folder))
 await service.stop()
 await nats.stop()
-rmSync(folder, { recursive: true, force: true })
 process.exit(0)
