@@ -66,6 +66,12 @@ const reject = Effect.fnUntraced(function* (
   return never(reason)
 })
 
+/** How many shards get their jobs from the planner; each appends a later one as it begins. */
+const shardsAtFirst = (pushesPerShard: number, rate: number | undefined): number =>
+  rate === undefined
+    ? Math.ceil(waitingPushes / pushesPerShard)
+    : shardsAtOnce(rate, pushesPerShard)
+
 const newPlan = Effect.fnUntraced(function* (
   { buckets, states }: Planner,
   { broadcast, expiresAt, rate, since }: BroadcastRef,
@@ -80,11 +86,7 @@ const newPlan = Effect.fnUntraced(function* (
   const isEmpty = people === 0 && !short.includes("channels")
   const isNobody = isEmpty || states.orderOf({ broadcast }) === "cancel"
   const shards = isNobody ? 0 : 16 ** depth
-  const pushesPerShard = people / shards
-  const stride =
-    rate === undefined
-      ? Math.ceil(waitingPushes / pushesPerShard)
-      : shardsAtOnce(rate, pushesPerShard)
+  const stride = shards === 0 ? 0 : shardsAtFirst(people / shards, rate)
   const plan: Plan = {
     broadcast,
     depth,
