@@ -1,6 +1,7 @@
 // A plain HTTP client. fetch would normalise paths, reject methods and headers, and follow
 // redirects.
 import { Agent, type IncomingHttpHeaders, request } from "node:http"
+import { gunzipSync } from "node:zlib"
 
 export interface Sent {
   readonly method: string
@@ -50,7 +51,9 @@ export const exchange = (
         const chunks: Array<Buffer> = []
         incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
         incoming.on("end", () => {
-          const text = Buffer.concat(chunks).toString("utf8")
+          const bytes = Buffer.concat(chunks)
+          const isGzip = incoming.headers["content-encoding"] === "gzip" && bytes.length > 0
+          const text = (isGzip ? gunzipSync(bytes) : bytes).toString("utf8")
           resolve({
             status: incoming.statusCode ?? 0,
             headers: incoming.headers,

@@ -46,6 +46,13 @@ const contentType = (description: string) => errorIn("header", "Content-Type", d
 export const unsupported = contentType(`Content-Type must be ${json}`)
 export const unsupportedForm = contentType(`Content-Type must be ${form} or ${json}`)
 
+/** Whether Accept-Encoding names gzip with a weight above 0. */
+export const acceptsGzip = (header: string | undefined): boolean =>
+  (header ?? "").split(",").some((part) => {
+    const [coding, weight = "q=1"] = part.split(";").map((text) => text.trim().toLowerCase())
+    return coding === "gzip" && Number(weight.slice(2)) > 0
+  })
+
 /** Whether Accept names JSON and no HTML page, as that of a program. */
 export const prefersJson = (accept: string | undefined): boolean =>
   accept?.toLowerCase().includes(json) === true && !accept.includes("text/html")

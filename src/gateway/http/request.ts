@@ -62,6 +62,8 @@ export interface ApiResponse {
   readonly jsonText?: string
   /** Text that is sent instead of `body`; `headers` hold its Content-Type. */
   readonly text?: string
+  /** Bytes that are sent instead of `text`; `headers` hold their Content-Encoding. */
+  readonly encoded?: Uint8Array
   /** Sends the body piece by piece instead, and returns at its end. */
   readonly events?: (write: Write) => Effect.Effect<void>
   /** For the log; 0 on success. */

@@ -8,25 +8,24 @@ import type { UnreadResponses } from "./bounds/unread.ts"
 
 const json = "application/json; charset=UTF-8"
 
-const textOf = ({ body, jsonText, text }: ApiResponse): string | undefined =>
-  text ?? jsonText ?? (body === undefined ? undefined : JSON.stringify(body))
+const textOf = ({ body, encoded, jsonText, text }: ApiResponse) =>
+  encoded ?? text ?? jsonText ?? (body === undefined ? undefined : JSON.stringify(body))
 
-const headersOf = (response: ApiResponse, text: string | undefined) => ({
+type Text = ReturnType<typeof textOf>
+
+const headersOf = ({ headers }: ApiResponse, text: Text) => ({
   ...constantHeaders,
-  ...response.headers,
   ...(text === undefined
     ? {}
-    : {
-        ...(response.text === undefined ? { "Content-Type": json } : {}),
-        "Content-Length": Buffer.byteLength(text)
-      })
+    : { "Content-Type": json, "Content-Length": Buffer.byteLength(text) }),
+  ...headers
 })
 
 const write = (
   request: IncomingMessage,
   response: ServerResponse,
   apiResponse: ApiResponse,
-  text: string | undefined
+  text: Text
 ): void => {
   const { status } = apiResponse
   response.writeHead(status, reasonPhrase(status), headersOf(apiResponse, text))

@@ -1,7 +1,9 @@
 // GET of a file of `src/browser/`, from memory. It is the same for everybody.
 import { hash } from "node:crypto"
+import { gzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
 import { textOf } from "#browser/serving/files.ts"
+import { acceptsGzip } from "../http/media.ts"
 import { isTagIn } from "../http/preconditions.ts"
 import type { ApiResponse } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
@@ -14,10 +16,29 @@ export interface File {
   readonly headers: Readonly<Record<string, string>>
 }
 
-const read = ({ headers, name }: File) => {
-  const text = textOf(name)
-  const ETag = `"${hash("sha256", text, "base64url")}"`
-  return { text, headers: { ETag, "Cache-Control": "no-cache", ...headers } }
+/** The file in one coding, with a tag of its own (RFC 9110, section 8.8.3.3). */
+const representationOf = ({ headers, mediaType }: File, body: string | Uint8Array) => {
+  const isText = typeof body === "string"
+  return {
+    headers: {
+      ETag: `"${hash("sha256", body, "base64url")}"`,
+      "Cache-Control": "no-cache",
+      Vary: "Accept-Encoding",
+      ...headers
+    },
+    typeHeaders: {
+      "Content-Type": `${mediaType}; charset=UTF-8`,
+      ...(isText ? {} : { "Content-Encoding": "gzip" })
+    },
+    sent: isText ? { text: body } : { encoded: body }
+  }
+}
+
+const read = (file: File) => {
+  const text = textOf(file.name)
+  // Compressed once, so at the level that is the slowest.
+  const bytes = gzipSync(text, { level: 9 })
+  return { plain: representationOf(file, text), gzip: representationOf(file, bytes) }
 }
 
 /** Reads the file once, at its first request. */
@@ -30,11 +51,14 @@ export const fileGet = (file: File): Operation<void> => {
     run: (_, { request }) =>
       Effect.sync((): ApiResponse => {
         known ??= read(file)
-        const { headers, text } = known
-        if (isTagIn(request.headers["if-none-match"], headers.ETag))
-          return { status: 304, headers, errno: 0 }
-        const typed = { ...headers, "Content-Type": `${file.mediaType}; charset=UTF-8` }
-        return { status: 200, headers: typed, text, errno: 0 }
+        const { headers } = request
+        // The body of an entry of a batch is text.
+        const isGzip = !request.batched && acceptsGzip(headers["accept-encoding"])
+        const chosen = isGzip ? known.gzip : known.plain
+        if (isTagIn(headers["if-none-match"], chosen.headers.ETag))
+          return { status: 304, headers: chosen.headers, errno: 0 }
+        const typed = { ...chosen.headers, ...chosen.typeHeaders }
+        return { status: 200, headers: typed, ...chosen.sent, errno: 0 }
       }),
     doc: {
       summary: file.summary,

@@ -6,21 +6,57 @@ import { type Case, define } from "../table.ts"
 const source = (path: string) =>
   readFileSync(new URL(`../../../src/browser${path}`, import.meta.url), "utf8")
 
+/** Bytes of each file, gzipped. */
+const bytesMax = { "/client.js": 6_144, "/worker.js": 2_560 }
+
 const served = {
   "Content-Type": "text/javascript; charset=UTF-8",
   "X-Content-Type-Options": "nosniff",
   "Cache-Control": "no-cache",
+  Vary: "Accept-Encoding",
   ETag: /^"[\w-]+"$/,
   "Access-Control-Allow-Origin": "*",
   "Cross-Origin-Resource-Policy": "cross-origin"
 }
 
 export const files: ReadonlyArray<Case> = [
-  ...["/client.js", "/worker.js"].flatMap((path) => [
+  ...(["/client.js", "/worker.js"] as const).flatMap((path) => [
     define({
       name: `serves ${path} to everybody`,
       request: { method: "GET", path, as: null },
-      expected: { status: 200, headers: served },
+      expected: { status: 200, headers: { ...served, "Content-Encoding": null } },
+      also: ({ text }) => expect(text).toBe(source(path))
+    }),
+    define({
+      name: `sends ${path} small to those who accept gzip`,
+      request: {
+        method: "GET",
+        path,
+        as: null,
+        headers: { "Accept-Encoding": "br, gzip;q=0.8" }
+      },
+      expected: { status: 200, headers: { ...served, "Content-Encoding": "gzip" } },
+      also: ({ headers, text }) => {
+        expect(text).toBe(source(path))
+        expect(Number(headers["content-length"])).toBeLessThanOrEqual(bytesMax[path])
+      }
+    }),
+    define<string>({
+      name: `has another tag for ${path} in gzip`,
+      given: async (api) =>
+        (await api.send({ method: "GET", path, as: null })).headers["etag"] as string,
+      request: (_, tag) => ({
+        method: "GET",
+        path,
+        as: null,
+        headers: { "Accept-Encoding": "gzip", "If-None-Match": tag }
+      }),
+      expected: { status: 200, headers: { ...served, "Content-Encoding": "gzip" } }
+    }),
+    define({
+      name: `sends ${path} as it is to those who refuse gzip`,
+      request: { method: "GET", path, as: null, headers: { "Accept-Encoding": "gzip;q=0, br" } },
+      expected: { status: 200, headers: { ...served, "Content-Encoding": null } },
       also: ({ text }) => expect(text).toBe(source(path))
     }),
     define({
