@@ -1,6 +1,7 @@
 // A run: cycles for some minutes, by one seed. Prints the schedule as it goes, appends a line of
 // results for each cycle, and keeps the evidence of the first cycle that violates a promise.
-import { rmSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { readFileSync, rmSync } from "node:fs"
 import { mkdir, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -66,10 +67,22 @@ const cycles = async (world: World, cast: Cast, options: RunOptions): Promise<Ru
   return { passed, failed: 0 }
 }
 
+/** Disks of faults under way, when the run is ended by Ctrl-C. */
+const unmountBelow = (folder: string) => {
+  const mounted = readFileSync("/proc/mounts", "utf8").split("\n")
+  for (const line of mounted) {
+    const [, path = ""] = line.split(" ")
+    if (path.startsWith(`${folder}/`)) execFileSync("umount", ["--lazy", path])
+  }
+}
+
 export const run = async (options: RunOptions): Promise<RunOutcome> => {
   const { isShort, nodes, seed } = options
   const folder = await mkdtemp(join(tmpdir(), "bellcast-torture-"))
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
+  process.once("exit", () => {
+    unmountBelow(folder)
+    rmSync(folder, { recursive: true, force: true })
+  })
   try {
     await mkdir(folder, { recursive: true })
     const former = isShort ? undefined : unpackFormer(folder)
