@@ -1,6 +1,6 @@
 // The end of an attempt at a push: read from the response (push/classify.ts), then judged by the
 // state of the push service (push-service/push-service.ts), or decided before anything is sent.
-// jobs/record.ts makes the recorded outcome of it.
+// jobs/record/record.ts makes the recorded outcome of it.
 import type {
   DeadReason,
   DeferReason,

@@ -1,6 +1,6 @@
 // Outcomes name the push service: of those of the browsers, and of no other host.
 import { assert, it } from "@effect/vitest"
-import { cancelledEnd, resultOf, unsentResult } from "#delivery/jobs/record.ts"
+import { cancelledEnd, resultOf, unsentResult } from "#delivery/jobs/record/record.ts"
 import type { Target } from "#delivery/push/target.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"

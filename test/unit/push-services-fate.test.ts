@@ -2,7 +2,7 @@
 // retried.
 import { assert, describe, it } from "@effect/vitest"
 import type { Attempt } from "#delivery/attempt-result.ts"
-import { resultOf } from "#delivery/jobs/record.ts"
+import { resultOf } from "#delivery/jobs/record/record.ts"
 import type { Target } from "#delivery/push/target.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"

@@ -6,7 +6,7 @@ import type { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import { handOn } from "../jobs/hold.ts"
 import { lastResult, waitOf } from "../jobs/next-attempt.ts"
-import { outcomeSubject } from "../jobs/record.ts"
+import { outcomeSubject } from "../jobs/record/record.ts"
 import { eachJob, type StoredJob } from "./each-job.ts"
 
 type Log = EventLog["Service"]

@@ -6,7 +6,7 @@ import type { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { lastResult, nextAttemptOf, waitOf, withFormer } from "../jobs/next-attempt.ts"
-import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record.ts"
+import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record/record.ts"
 import type { JobTools } from "../jobs/tools.ts"
 import { eachJob, type StoredJob } from "./each-job.ts"
 

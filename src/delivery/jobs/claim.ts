@@ -9,8 +9,8 @@ import type { UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
 import { limitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
-import type { Recorded } from "./follow-ups.ts"
-import { outcomeSubject, provenMillis, type Record } from "./record.ts"
+import type { Recorded } from "./record/follow-ups.ts"
+import { outcomeSubject, provenMillis, type Record } from "./record/record.ts"
 
 /** The outcomes that earlier deliveries of a job recorded. */
 export interface Past {

@@ -6,7 +6,7 @@ import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, type Delivery, done } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import { laterPostponed } from "./follow-ups.ts"
+import { laterPostponed } from "./record/follow-ups.ts"
 import type { JobTools } from "./tools.ts"
 
 type Job = Message<"shard/1" | "retry/1">

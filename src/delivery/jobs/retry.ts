@@ -19,10 +19,10 @@ import type { UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import type { Turn } from "../rate/turns.ts"
-import { laterPostponed, type Recorded } from "./follow-ups.ts"
 import { makeHold } from "./hold.ts"
 import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
 import type { Payload, Payloads } from "./payloads.ts"
+import { laterPostponed, type Recorded } from "./record/follow-ups.ts"
 import {
   cancelledEnd,
   outcomeSubject,
@@ -30,9 +30,9 @@ import {
   type Record,
   type UnsentEnd,
   unsentResult
-} from "./record.ts"
+} from "./record/record.ts"
+import { conflictLeaves } from "./record/until-written.ts"
 import type { JobTools } from "./tools.ts"
-import { conflictLeaves } from "./until-written.ts"
 
 const drainingAfterMillis = 1_000
 

@@ -9,10 +9,10 @@ import type { ShardJob } from "#domain/job.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Bodies } from "../push/encrypt.ts"
 import type { Audience } from "../recipients/audience.ts"
-import type { Recorded } from "./follow-ups.ts"
 import type { Payload } from "./payloads.ts"
 import type { Begin } from "./push-batches.ts"
-import { provenMillis } from "./record.ts"
+import type { Recorded } from "./record/follow-ups.ts"
+import { provenMillis } from "./record/record.ts"
 import type { ShardTools } from "./tools.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */

@@ -17,7 +17,7 @@ import type { Turn } from "../rate/turns.ts"
 import type { Audience } from "../recipients/audience.ts"
 import { type Claimed, isClaimed, type Past } from "./claim.ts"
 import type { Payload } from "./payloads.ts"
-import { cancelledEnd, outcomeSubject, unsentResult } from "./record.ts"
+import { cancelledEnd, outcomeSubject, unsentResult } from "./record/record.ts"
 import { add, flushRest, flushWhenDue, prove, release, type ShardRun } from "./shard-record.ts"
 import type { ShardTools } from "./tools.ts"
 

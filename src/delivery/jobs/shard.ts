@@ -11,13 +11,13 @@ import { makeAdmission } from "../recipients/admission.ts"
 import { type Audience, makeAudience } from "../recipients/audience.ts"
 import { appendNext } from "../recipients/next-shards.ts"
 import { makeClaim } from "./claim.ts"
-import { laterPostponed } from "./follow-ups.ts"
 import { makeHold } from "./hold.ts"
 import type { Payloads } from "./payloads.ts"
 import { makePushBatches } from "./push-batches.ts"
+import { laterPostponed } from "./record/follow-ups.ts"
+import { conflictLeaves } from "./record/until-written.ts"
 import { runShard } from "./shard-run.ts"
 import type { JobTools, ShardTools } from "./tools.ts"
-import { conflictLeaves } from "./until-written.ts"
 
 /** A shard that a worker of an earlier run may be sending is looked at again after this time. */
 const takenMillis = 500

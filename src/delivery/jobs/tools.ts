@@ -5,7 +5,7 @@ import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"
 import type { Turns } from "../rate/turns.ts"
 import type { Begin } from "./push-batches.ts"
-import type { Record } from "./record.ts"
+import type { Record } from "./record/record.ts"
 
 /** Shards and retries share these. */
 export interface JobTools {

@@ -16,7 +16,7 @@ import { subjects } from "#streams/subjects.ts"
 import { originToken } from "#streams/tokens.ts"
 import { factPostponed } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { originOf, type Target } from "../push/target.ts"
+import { originOf, type Target } from "../../push/target.ts"
 
 /** A result and the subscription it is for. */
 export interface Recorded {

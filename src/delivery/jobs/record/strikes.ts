@@ -13,8 +13,8 @@ import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
-import { originOf, type Target } from "../push/target.ts"
-import { Majority } from "../push-service/majority.ts"
+import { originOf, type Target } from "../../push/target.ts"
+import { Majority } from "../../push-service/majority.ts"
 import type { Recorded, StoreOrPostpone } from "./follow-ups.ts"
 
 /** For this long, a delivered push proves that our network works. */
