@@ -121,7 +121,7 @@ const timesOf = (schedule: Schedule | undefined) =>
         ...(schedule.startedAt === undefined ? {} : { started_at: schedule.startedAt })
       }
 
-const changeOf = (change: Stored | undefined): Pick<View, "changed_by" | "because"> => {
+const changedBy = (change: Stored | undefined): Pick<View, "changed_by" | "because"> => {
   switch (change?.message.type) {
     case "broadcast.paused/1": {
       const { because, by } = change.message
@@ -153,7 +153,7 @@ export const viewOf = Effect.fnUntraced(function* (
     ...timesOf(schedule),
     ...(rate === undefined || rejected !== undefined ? {} : { rate }),
     ...(pauseWhen === undefined ? {} : { pause_when: pauseWhen }),
-    ...changeOf(change),
+    ...changedBy(change),
     ...(rejected === undefined ? {} : { rejected })
   }
   return view
