@@ -13,10 +13,10 @@ import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
-import { published } from "./accepted.ts"
 import { findOwn, mayPublish } from "./broadcast.ts"
-import { bodiesMax } from "./direct-post.ts"
-import { directOf, withOptions } from "./publish.ts"
+import { published } from "./publish/accepted.ts"
+import { bodiesMax } from "./publish/direct-post.ts"
+import { directOf, withOptions } from "./publish/publish.ts"
 import { Shown, shown } from "./view.ts"
 
 const { at, data, data_by_locale, rate } = published

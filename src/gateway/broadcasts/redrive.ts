@@ -10,8 +10,8 @@ import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
-import { Accepted, acceptedAt } from "./accepted.ts"
 import { findOwn } from "./broadcast.ts"
+import { Accepted, acceptedAt } from "./publish/accepted.ts"
 
 const Body = Schema.Struct({ dry_run: Schema.optionalKey(Schema.Boolean) })
 const decodeBody = readBody(Body)

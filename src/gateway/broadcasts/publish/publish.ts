@@ -23,9 +23,9 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { subjects } from "#streams/subjects.ts"
 import { decodeToken, directToken } from "#streams/tokens.ts"
-import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
-import type { ApiRequest } from "../http/request.ts"
-import { demandRoom } from "../quotas/room.ts"
+import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../../http/errors.ts"
+import type { ApiRequest } from "../../http/request.ts"
+import { demandRoom } from "../../quotas/room.ts"
 
 /** The headers of a request that publishes. */
 export interface Given {

@@ -7,8 +7,8 @@ import { PauseWhen } from "#domain/pause-when.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import { decodeToken } from "#streams/tokens.ts"
-import { Acknowledgement, accepted } from "../channels/registration.ts"
-import type { ApiResponse, Call } from "../http/request.ts"
+import { Acknowledgement, accepted } from "../../channels/registration.ts"
+import type { ApiResponse, Call } from "../../http/request.ts"
 
 /** The fields of a body that publishes. */
 export const published = {
