@@ -93,6 +93,27 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 7_500)
   })
 
+  it("goes on at once when its worker was frozen for longer than turns stay unused", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    const subscriptions = Array.from({ length: 900 }, () => push.subscribe().subscription)
+    await fillChannels(nats.url, [{ name: "news", subscriptions }])
+    const id = await publishAt(service.url, "/channels/news", { data: { n: 1 }, rate: 300 })
+    for (const sent of [150, 300, 450]) {
+      await push.waitFor(({ counts }) => counts.total >= sent, 20_000)
+      service.process.kill("SIGSTOP")
+      await new Promise((resolve) => setTimeout(resolve, 350))
+      service.process.kill("SIGCONT")
+    }
+    await finishedAt(service.url, `/broadcasts/${id}`, "publisher")
+    const receipts = receiptsOf(push)
+    assert.lengthOf(receipts, 900)
+    const gaps = receipts.slice(1).map((at, i) => at - receipts[i]!)
+    process.stdout.write(`longest gap ${Math.max(...gaps)} ms\n`)
+    assert.isBelow(Math.max(...gaps), 5_000)
+  })
+
   it("is paused, goes on, and is cancelled at once, and a stop does not wait for it", async () => {
     await using nats = await startNats()
     await using push = await startPushService()

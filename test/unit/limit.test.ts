@@ -65,6 +65,29 @@ describe("the pushes of a broadcast with a rate", () => {
     assert.deepEqual(gone, [99, 0])
   })
 
+  it("wait for the next step when their turn is lost as soon as they go on", () => {
+    const { limit } = made(0)
+    let tries = 0
+    let now = 0
+    const go = () => {
+      tries += 1
+      assert.isBelow(tries, 100, "one step goes on without end")
+      const isUsed = limit.take(now) !== undefined
+      limit.leave(isUsed)
+      if (!isUsed) limit.wait(go, true)
+    }
+    limit.wait(go, false)
+    limit.add({ count: 1, first: 0 })
+    now = 301
+    assert.equal(limit.advance(300), 1)
+    assert.equal(tries, 1)
+    limit.add({ count: 1, first: 310 })
+    now = 320
+    assert.equal(limit.advance(320), 0)
+    assert.equal(tries, 2)
+    assert.isTrue(limit.isIdle)
+  })
+
   it("are at most those of a second in the queues of push services", () => {
     const { gone, limit } = made(1_000)
     limit.add({ count: 500, first: 0 })

@@ -59,7 +59,12 @@ export class Limit {
     this.#dropOld(now)
     this.#credits = Math.min(this.#credits, this.#unused.length)
     // A push service that is slow lets few pushes out: then no more go into its queue.
-    while (this.#credits > 0 && this.#inside < this.job.rate && this.#goOn()) this.#credits -= 1
+    // A push runs within this loop, and waits again if its turn is lost by then. Without a turn the
+    // loop would let it go on without end: no socket is served, and responses seem to be missing.
+    while (this.#credits > 0 && this.#unused.length > 0 && this.#inside < this.job.rate) {
+      if (!this.#goOn()) break
+      this.#credits -= 1
+    }
     const waiting = this.#early.length + this.#others.length + this.#inside
     return Math.min(
       waiting - this.#coming.length - this.#unused.length,
