@@ -52,6 +52,11 @@ export class RequestRates extends Context.Service<
     readonly ofAddress: Admit
     readonly ofUser: Admit
     /**
+     * Counts the shards that a dry run reads, of its caller. Apart from requests: dry runs must not
+     * use up those that a publisher needs for broadcasts.
+     */
+    readonly ofDryRun: Admit
+    /**
      * Counts a change that is to be stored, of both or, if either has too many, of none. Of the
      * address it counts once for each `changeBytes` of the `bytes` that it takes in LOG.
      */
@@ -121,13 +126,19 @@ export class RequestRates extends Context.Service<
         ofUser: limitOf(
           "tooManyRequests",
           settings.requestsPerUserPerMinuteMax,
-          "requests are refused: a user sends too many " +
-            "(BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX)"
+          `requests are refused: a user sends too many ${byUser}`
+        ).count,
+        ofDryRun: limitOf(
+          "tooManyRequests",
+          settings.requestsPerUserPerMinuteMax,
+          `dry runs are refused: a user reads too many parts of audiences ${byUser}`
         ).count
       })
     })
   )
 }
+
+const byUser = "(BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX)"
 
 /** The end of a log line: the setting of a limit of addresses, and the usual mistake. */
 const byAddress = (setting: string) =>

@@ -73,6 +73,7 @@ export const startGateways = async (login: Login): Promise<Started> => {
     const port = await claimPort()
     const settings = prefixed({
       CHANNEL_WRITE_PRINCIPALS: target.users.idOf(target.publisher),
+      USER_WRITE_PRINCIPALS: target.users.idOf(target.publisher),
       ...(login.namesHost ? { HTTP_HOST: `127.0.0.1:${port}` } : {}),
       ...settingsOf(names)
     })

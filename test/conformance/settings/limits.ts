@@ -1,10 +1,18 @@
 // Contract 6: settings of pages, endpoints and numbers; the bounds of a batch that follow.
 import { expect } from "vitest"
+import type { Api } from "../api.ts"
+import { publish } from "../sections/direct.ts"
 import { define, type Gateway } from "../table.ts"
 
 /** Contract 2.6. */
 const bodyBytesMax = 16_384
 const page = { origin: "https://page.ok.example" }
+
+/** To more than 1,000 people, so it reads 16 parts of them. */
+const dryRun = (api: Api) => {
+  const users = Array.from({ length: 1_000 }, (_, i) => api.userId(`${api.me}${i}`))
+  return publish(api, { data: {}, to: { channels: [api.channel], users }, dry_run: true })
+}
 
 export const limits: ReadonlyArray<Gateway> = [
   [
@@ -95,6 +103,7 @@ export const limits: ReadonlyArray<Gateway> = [
     "of other limits",
     {
       BATCH_MAX_REQUESTS: "2",
+      REQUESTS_PER_USER_PER_MINUTE_MAX: "32",
       SUBSCRIPTIONS_PER_USER_MAX: "1",
       RETRY_AFTER_SECONDS: "11",
       PROJECT_NAME: "Rundfunk"
@@ -157,6 +166,19 @@ export const limits: ReadonlyArray<Gateway> = [
           body: { requests: [{ path: "/", body: { x: "x".repeat(2 * bodyBytesMax) } }] }
         },
         expected: { status: 413, errno: 113 }
+      }),
+      define({
+        name: "limits what dry runs read, and leaves their caller the other requests",
+        given: async (api) => {
+          await api.registered()
+          for (let i = 0; i < 2; i++) expect((await api.send(dryRun(api))).status).toBe(200)
+        },
+        request: dryRun,
+        expected: { status: 429, errno: 117, headers: { "Retry-After": /^(2\d|30)$/ } },
+        also: async (_, api) => {
+          const sent = publish(api, { data: {}, to: { channels: [api.channel] } })
+          expect((await api.send(sent)).status).toBe(202)
+        }
       }),
       define({
         name: "lets a user hold one subscription, and says when to try again",

@@ -38,7 +38,7 @@ export const broadcastPost: Operation<Input> = {
   ) {
     const id = yield* channelIdOf(call.params)
     const to = { channels: [channelToken(id)], users: [], except: [] }
-    if (dry_run === true) return yield* dryRun(to, body)
+    if (dry_run === true) return yield* dryRun(to, body, call)
     const [broadcast, warnings] = yield* Effect.all(
       [publish({ ...given, body, to, isPlain: true }, call.caller!), channelWarnings(to.channels)],
       { concurrency: 2 }
@@ -51,6 +51,6 @@ export const broadcastPost: Operation<Input> = {
     body: Body,
     bodyExample: pushExample,
     responses: { 200: Schema.Struct({ data: Reach }), 202: Accepted },
-    errors: [400, 403, 413, 415, 507]
+    errors: [400, 403, 413, 415, 429, 507]
   }
 }

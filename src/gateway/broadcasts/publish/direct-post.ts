@@ -99,7 +99,7 @@ export const directPost: Operation<Input> = {
     const { channels = [], except_users = [], users = [] } = named
     const namesUsers = users.length + except_users.length > 0
     if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
-    if (dry_run === true) return yield* dryRun(to, body)
+    if (dry_run === true) return yield* dryRun(to, body, call)
     const [broadcast, warnings] = yield* Effect.all(
       [publish({ ...given, body, to, isPlain: false }, call.caller!), channelWarnings(to.channels)],
       { concurrency: 2 }
@@ -113,6 +113,6 @@ export const directPost: Operation<Input> = {
     bodyExample: { ...pushExample, to: { channels: ["news"] } },
     bodyRequired: true,
     responses: { 200: Schema.Struct({ data: Reach }), 202: Accepted },
-    errors: [400, 403, 413, 415, 507]
+    errors: [400, 403, 413, 415, 429, 507]
   }
 }

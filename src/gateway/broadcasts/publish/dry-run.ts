@@ -11,8 +11,9 @@ import { registrationsUnder } from "#nats/kv/entries.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
 import { shardsAt, type UserToken } from "#streams/tokens.ts"
 import { refuse } from "../../http/errors.ts"
-import { ok } from "../../http/request.ts"
+import { type Call, ok } from "../../http/request.ts"
 import { noStore } from "../../http/response-headers.ts"
+import { RequestRates } from "../../quotas/requests.ts"
 
 /**
  * Shards that are read, of at most 1,000 users each on average. Users are spread over shards by
@@ -46,15 +47,21 @@ const reachOf = Effect.fnUntraced(function* (
 })
 
 /** The response to a broadcast with `dry_run`. */
-export const dryRun = Effect.fnUntraced(function* (to: Recipients, body: BroadcastBody) {
+export const dryRun = Effect.fnUntraced(function* (
+  to: Recipients,
+  body: BroadcastBody,
+  { caller }: Call
+) {
   if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
   const buckets = yield* Buckets
   const { floor } = yield* (yield* Watermark).reached(0, 0)
   const registrations = yield* countRegistrations(buckets, to.channels)
   const shards = shardsAt(shardDepth(registrations + to.users.length))
-  const factor = Math.max(1, shards.length / shardsMax)
+  const read = shards.slice(0, shardsMax)
+  yield* (yield* RequestRates).ofDryRun(caller!.user, read.length)
+  const factor = shards.length / read.length
   const reach = { people: 0, browsers: 0 }
-  for (const shard of shards.slice(0, shardsMax)) {
+  for (const shard of read) {
     const filters = to.channels.map((channel) => keys.registrationsOf(channel, shard))
     const entries = yield* registrationsUnder(buckets, filters, floor.registrations)
     const registered = entries.flatMap(({ key, value }) => (value.on ? userOfKey(key) : []))
