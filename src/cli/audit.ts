@@ -194,8 +194,8 @@ const flags = {
   ),
   user: optional("user", `Only the pushes to this user: ${userGivenHelp}`),
   channel: optional("channel", "With --user: only broadcasts to this channel alone"),
-  since: timeFlag("since", "With --user: only broadcasts accepted at this time or later"),
-  before: timeFlag("before", "With --user: only broadcasts accepted before this time"),
+  since: timeFlag("since", "With --user: only broadcasts accepted or started since"),
+  before: timeFlag("before", "With --user: only broadcasts accepted or started before"),
   limit: limitFlag,
   json: onOff("json", "Print one JSON object; with --user, JSON lines"),
   ...natsFlags

@@ -46,8 +46,8 @@ const filterFlags = {
   channel: optional(Flag.String("channel"), "Only those to this channel alone"),
   publisher: optional(Flag.String("publisher"), "Only those of this publisher"),
   state: optional(Flag.Literals("state", BroadcastState.literals), "Only those in this state"),
-  since: timeFlag("since", "Only those accepted at this time or later"),
-  before: timeFlag("before", "Only those accepted before this time"),
+  since: timeFlag("since", "Only those accepted or started at this time or later"),
+  before: timeFlag("before", "Only those accepted or started before this time"),
   limit: limitFlag
 }
 

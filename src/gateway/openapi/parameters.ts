@@ -73,8 +73,8 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
   broadcasts: [
     query("publisher", "Only those of this publisher.", text),
     query("state", "Only those in this state.", { enum: BroadcastState.literals }),
-    query("since", "Only those that were accepted at this time or later.", time),
-    query("before", "Only those that were accepted before this time.", time)
+    query("since", "Only those that were accepted or started at this time or later.", time),
+    query("before", "Only those that were accepted or started before this time.", time)
   ],
   events: [
     header(

@@ -8,6 +8,7 @@ import { EventLog } from "../stream/event-log.ts"
 import { wholeBroadcast } from "../stream/whole-broadcast.ts"
 import { type Listed, listBroadcasts, type Selection } from "./list.ts"
 import { listPushes, type PushPlace, type PushSelection } from "./pushes.ts"
+import { startsIn } from "./starts.ts"
 import type { Origin } from "./state.ts"
 
 /** Broadcasts whose pushes are read at once. */
@@ -100,10 +101,11 @@ const merged = (
  */
 export const listForUser = Effect.fnUntraced(function* (user: UserToken, selection: ByUser) {
   const isShown = makeMayReach(user)
+  const starts = yield* Effect.cached(startsIn(selection))
+  const all = { ...selection, starts, publisher: undefined, state: undefined, isShown }
   const lists = yield* Effect.forEach(
     yield* placesFor(user, selection),
-    (channel) =>
-      listBroadcasts({ ...selection, channel, publisher: undefined, state: undefined, isShown }),
+    (channel) => listBroadcasts({ ...all, channel }),
     { concurrency: listsAtOnce }
   )
   const { next, rows } = merged(lists, selection.limit)

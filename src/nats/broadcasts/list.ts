@@ -1,4 +1,5 @@
-// Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards.
+// Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards, and after
+// that those broadcasts that were accepted too early, but started in time.
 import * as Effect from "effect/Effect"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import type { BroadcastState } from "#domain/broadcast-state.ts"
@@ -6,6 +7,7 @@ import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
 import type { Stored } from "../stream/stored.ts"
+import { startsIn } from "./starts.ts"
 import { type Origin, originIn, type Standing, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
@@ -25,12 +27,14 @@ export interface Selection<E, R> {
   readonly limit: number
   /** Only those of a lower id. Undefined: of any id. */
   readonly behind: number | undefined
-  /** Only those that were stored at this time or later, in milliseconds since the epoch. */
+  /** Only those that were stored or started at this time or later: milliseconds since the epoch. */
   readonly since: number | undefined
-  /** Only those that were stored before this time. */
+  /** Only those that were stored or started before this time. */
   readonly before: number | undefined
   /** Broadcasts that are read at once; absent: 100. */
   readonly readMax?: number
+  /** `startsIn` the selection, for several lists with the same times. */
+  readonly starts?: ReturnType<typeof startsIn>
   /** Undefined: any. */
   readonly publisher: string | undefined
   /** Undefined: any. */
@@ -58,32 +62,52 @@ const select = Effect.fnUntraced(function* <E, R>(
   })
 })
 
-/** The sequence before which all selected broadcasts are. */
-const endOf = Effect.fnUntraced(function* <E, R>({ before, behind }: Selection<E, R>) {
-  const first =
-    before === undefined ? undefined : yield* (yield* EventLog).firstSince("log", before)
-  return Math.min(behind ?? Number.MAX_SAFE_INTEGER, first ?? Number.MAX_SAFE_INTEGER)
+/** The sequence of the first message since a time; undefined: none follows. */
+const firstSince = Effect.fnUntraced(function* (millis: number | undefined, none: number) {
+  if (millis === undefined) return none
+  return (yield* (yield* EventLog).firstSince("log", millis)) ?? Number.MAX_SAFE_INTEGER
+})
+
+/** The next `size` broadcasts before a sequence; fewer: no others follow. */
+const makeRead = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) {
+  const { channel } = selection
+  const log = yield* EventLog
+  const begin = yield* firstSince(selection.since, 1)
+  const starts = selection.starts ?? (yield* Effect.cached(startsIn(selection)))
+  const filter = channel === undefined ? filters.broadcasts : subjects.broadcast("*", channel)
+  const startedOnly = Effect.fnUntraced(function* (before: number, size: number) {
+    const wanted = (yield* starts).filter(
+      (start) => start.broadcast < before && (channel === undefined || start.channel === channel)
+    )
+    const ids = wanted.slice(0, size).map(({ broadcast }) => broadcast)
+    const found = yield* Effect.forEach(ids, (id) => log.at("log", id), { concurrency: 16 })
+    return found.filter((stored) => stored !== undefined)
+  })
+  return Effect.fnUntraced(function* (before: number, size: number) {
+    const found = before > begin ? yield* log.newest("log", filter, { before, limit: size }) : []
+    const recent = found.filter(({ seq }) => seq >= begin)
+    if (recent.length === size) return recent
+    return [...recent, ...(yield* startedOnly(before, size - recent.length))]
+  })
 })
 
 /**
  * The selected broadcasts. `next`: the id from which the list goes on; undefined: it is complete.
  */
 export const listBroadcasts = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) {
-  const { channel, limit, readMax = readMaxDefault, since = 0 } = selection
-  const log = yield* EventLog
-  const filter = channel === undefined ? filters.broadcasts : subjects.broadcast("*", channel)
+  const { behind = Number.MAX_SAFE_INTEGER, limit, readMax = readMaxDefault } = selection
+  const read = yield* makeRead(selection)
   const rows: Array<Listed> = []
-  let before = yield* endOf(selection)
+  let before = Math.min(behind, yield* firstSince(selection.before, behind))
   // Most lists want what they read first: one more says whether others follow.
   let size = Math.min(limit + 1, readMax)
   for (let scanned = 0; scanned < readsMax * readMax; scanned += size, size = readMax) {
-    const found = yield* log.newest("log", filter, { before, limit: size })
-    const recent = found.filter(({ at }) => at >= since)
-    rows.push(...(yield* select(recent, selection)))
+    const found = yield* read(before, size)
+    rows.push(...(yield* select(found, selection)))
     if (rows.length > limit)
       return { rows: rows.slice(0, limit), next: rows[limit - 1]!.origin.stored.seq }
-    if (recent.length < size) return { rows, next: undefined }
-    before = recent.at(-1)!.seq
+    if (found.length < size) return { rows, next: undefined }
+    before = found.at(-1)!.seq
   }
   return { rows, next: before }
 })
