@@ -92,7 +92,7 @@ export const deadGet: Operation<Input> = {
       path: "/dead",
       place: next === undefined ? undefined : { seq: next },
       count: letters.length,
-      limit: 0
+      limit: undefined
     })
     return ok({ data: causesOf(letters) }, { ...noStore, ...pages })
   }),

@@ -29,7 +29,8 @@ interface Shown {
   readonly place: JsonObject | undefined
   /** The number of objects on the page. */
   readonly count: number
-  readonly limit: number
+  /** Undefined: the list takes none. */
+  readonly limit: number | undefined
 }
 
 /**
@@ -48,7 +49,8 @@ export const nextPage = Effect.fnUntraced(function* (
   const others = call.query
     .split("&")
     .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
-  const query = [...others, `_limit=${limit}`, `_token=${token}`].join("&")
+  const limited = limit === undefined ? [] : [`_limit=${limit}`]
+  const query = [...others, ...limited, `_token=${token}`].join("&")
   const url = `${call.rootUrl}${path}?${query}`
   if (url.length > nextPageCharsMax) return yield* refuseInvalid([endless])
   return { "Next-Page": url }
