@@ -59,7 +59,12 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
   const single = JSON.parse(await verb("show", ids[0]!, "--json"))
   assert.deepInclude(single, all[0])
   assert.deepEqual(single.reasons, { accepted: 1 })
-  assert.match(await verb("show", ids[0]!), /^delivered +1$/m)
+  const text = await verb("show", ids[0]!)
+  assert.match(text, /^delivered +1$/m)
+  assert.match(text, /^REASON {4}PUSHES\naccepted +1$/m)
+  assert.match(text, /^PUSH SERVICE {2}DELIVERED .* P99 MS\nother +1 +0 +0 +0 +0 +0 +\d+ +\d+$/m)
+  const empty = await verb("show", ids[1]!)
+  for (const word of ["{", "REASON", "PUSH SERVICE"]) assert.notInclude(empty, word)
 })
 
 it("watches a broadcast until it is finished, or fails when it is cancelled", {

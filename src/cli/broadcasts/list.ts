@@ -20,7 +20,7 @@ import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, demandBroadcast } from "../broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { jsonFlag, limitFlag, onOff, timeFlag } from "../terminal/flags.ts"
-import { printRows } from "../terminal/table.ts"
+import { printRows, table } from "../terminal/table.ts"
 
 type View = typeof BroadcastObject.Type
 
@@ -103,14 +103,39 @@ const show = Effect.fnUntraced(function* (broadcast: number) {
 })
 
 const cellOf = (name: string, value: unknown): string => {
-  if (typeof value === "object") return JSON.stringify(value)
+  if (typeof value === "object")
+    return Object.entries(value ?? {})
+      .map((entry) => entry.join("="))
+      .join(", ")
   return /_at$|^last_modified$/.test(name) ? iso(Number(value)) : String(value)
 }
 
-const linesOf = (view: (typeof Shown.Type)["data"]): string =>
-  Object.entries({ ...view, to: recipientsOf(view) })
-    .map(([name, value]) => `${name.padEnd(22)}${printable(cellOf(name, value))}`)
-    .join("\n")
+const fates = ["delivered", "retrying", "expired", "dead", "gone", "cancelled"] as const
+
+type Detailed = (typeof Shown.Type)["data"]
+
+/** Tables of the pushes by reason and by push service; none of what has no pushes. */
+const tablesOf = ({ push_services, reasons }: Detailed): ReadonlyArray<string> => {
+  const services = Object.entries(push_services).map(([name, of]) => [
+    ...[name, ...fates.map((fate) => of[fate])],
+    ...[of.p50_millis, of.p99_millis]
+  ])
+  const heading = ["PUSH SERVICE", ...fates.map((fate) => fate.toUpperCase()), "P50 MS", "P99 MS"]
+  return [
+    ...(Object.keys(reasons).length > 0
+      ? [table(["REASON", "PUSHES"], Object.entries(reasons))]
+      : []),
+    ...(services.length > 0 ? [table(heading, services)] : [])
+  ]
+}
+
+const textOf = (view: Detailed): string => {
+  const { push_services: _, reasons: __, ...rest } = view
+  const lines = Object.entries({ ...rest, to: recipientsOf(view) }).map(
+    ([name, value]) => `${name.padEnd(22)}${printable(cellOf(name, value))}`
+  )
+  return [lines.join("\n"), ...tablesOf(view)].join("\n\n")
+}
 
 /** The verb. */
 export const showCommand = Command.make(
@@ -122,7 +147,7 @@ export const showCommand = Command.make(
   },
   ({ broadcast, json, ...nats }) =>
     show(broadcast).pipe(
-      Effect.flatMap((view) => Console.log(json ? printableJson(view) : linesOf(view))),
+      Effect.flatMap((view) => Console.log(json ? printableJson(view) : textOf(view))),
       onNats(nats)
     )
 ).pipe(
