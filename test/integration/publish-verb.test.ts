@@ -131,6 +131,13 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     await refused(/name the recipients/, "{}")
     await refused(/the data is no JSON object/, "[]", "--channel", "news")
     await refused(/the data is no JSON object/, "hello", "--channel", "news")
+    const large = pathOf(
+      await folderWith({ "d.json": `{"n":"${"a".repeat(2_000_000)}"}` }),
+      "d.json"
+    )
+    const toOne = ["--file", large, "--channel", "news"]
+    await refused(/has 2000034 bytes of JSON, a gateway takes 16384 .* push 3993/, ...toOne)
+    await refused(/a gateway takes 262144 at most/, ...toOne, "--user", idOf("user0"))
     await refused(/--file, not both/, "{}", "--file", "x", "--channel", "news")
     await refused(/\/nowhere cannot be read \(ENOENT\)/, "--file", "/nowhere", "--channel", "news")
     await refused(/\(403, errno 121\)/, "{}", "--channel", "other")

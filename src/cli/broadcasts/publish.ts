@@ -10,8 +10,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { jsonObjectOf } from "#basics/json.ts"
-import { Urgency } from "#domain/broadcast.ts"
+import { payloadBytesMax, Urgency } from "#domain/broadcast.ts"
 import { pauseWhenOf } from "#domain/pause-when.ts"
+import { bodiesMax } from "#gateway/broadcasts/publish/direct-post.ts"
+import { bodyBytesMax } from "#gateway/http/body.ts"
 import { requestApi } from "#nats/connection/api-request.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
@@ -110,11 +112,28 @@ const requestOf = Effect.fnUntraced(function* (given: Given) {
   }
   const [channel, ...others] = channels
   return channel !== undefined && others.length + users.length + exceptUsers.length === 0
-    ? { operation: "publish-channel", body: { ...body, channel } }
-    : {
+    ? ({ operation: "publish-channel", body: { ...body, channel } } as const)
+    : ({
         operation: "publish",
         body: { ...body, to: { channels, users, except_users: exceptUsers } }
-      }
+      } as const)
+})
+
+/** Bytes of a body at most, as gateways read it. */
+const bytesMax = { publish: bodiesMax * bodyBytesMax, "publish-channel": bodyBytesMax }
+
+/** Fails where the request has more bytes than a gateway takes. */
+const demandFits = Effect.fnUntraced(function* ({
+  body,
+  operation
+}: Effect.Success<ReturnType<typeof requestOf>>) {
+  const bytes = Buffer.byteLength(JSON.stringify(body))
+  const max = bytesMax[operation]
+  if (bytes > max)
+    return yield* failed(
+      `the request is too large: it has ${bytes} bytes of JSON, a gateway takes ${max} ` +
+        `at most, and a push ${payloadBytesMax} of data`
+    )
 })
 
 const ErrorBody = Schema.Struct({ errno: Schema.Int, message: Schema.String })
@@ -140,7 +159,9 @@ const Accepted = Schema.Struct({ id: Schema.String, warnings: Schema.Array(Schem
 
 const publish = Effect.fnUntraced(function* (given: Given) {
   const { json, source } = given
-  const { body, operation } = yield* requestOf(given)
+  const request = yield* requestOf(given)
+  yield* demandFits(request)
+  const { body, operation } = request
   const reply = yield* requestApi(subjects.api(source, operation), body, headersOf(given))
   if (reply === undefined)
     return yield* failed("no gateway responds: a process with the role gateway has to run")
