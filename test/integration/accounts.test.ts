@@ -75,10 +75,10 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
   const audit = await runCli(["audit", broadcast, ...auditorFlags()])
   assert.deepEqual([audit.code, audit.stderr], [0, ""])
   assert.match(audit.stdout, /delivered/)
-  const toUser = ["audit", "--user", /^[\w-]{22}/m.exec(audit.stdout)![0]]
-  for (const verb of [["streams", "--live"], ["dead"], ["permissions", "list"], toUser]) {
-    const result = await runCli([...verb, ...auditorFlags()])
-    assert.deepEqual([result.code, result.stderr], [0, ""], verb.join(" "))
+  const toUser = `audit --user ${/^[\w-]{22}/m.exec(audit.stdout)![0]}`
+  for (const verb of ["streams --live", "dead", "permissions list", "channel list", toUser]) {
+    const result = await runCli([...verb.split(" "), ...auditorFlags()])
+    assert.deepEqual([result.code, result.stderr], [0, ""], verb)
   }
   // By the checkpoint, which is saved once a second.
   await until(

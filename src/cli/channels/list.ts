@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { emptyPushes, pushesSince } from "#domain/outcome.ts"
 import { emptyChannel } from "#domain/registration.ts"
-import { eachEntry } from "#nats/kv/entries.ts"
+import { scanEntries } from "#nats/kv/entries.ts"
 import { channelOfKey } from "#streams/buckets.ts"
 import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
@@ -17,7 +17,7 @@ import { printRows } from "../terminal/table.ts"
 const channels = Effect.gen(function* () {
   const counts = new Map<ChannelToken, { registered: typeof emptyChannel; pushed: Pushed }>()
   type Pushed = ReturnType<typeof emptyPushes>
-  yield* eachEntry("channels", (key, value) => {
+  yield* scanEntries("channels", (key, value) => {
     const place = channelOfKey(key)
     if (place === undefined) return
     const known = counts.get(place.channel) ?? { registered: emptyChannel, pushed: emptyPushes(0) }

@@ -13,6 +13,7 @@ import {
 import { Nats } from "../connection/connection.ts"
 import { attempt } from "../connection/errors.ts"
 import { readAll } from "../stream/read-all.ts"
+import { readDirect } from "../stream/read-direct.ts"
 import type { Buckets } from "./bucket.ts"
 import { readParts } from "./read-parts.ts"
 import type { ValueIn } from "./values.ts"
@@ -51,6 +52,26 @@ export const eachStored = (
       for await (const batch of readAll(js, bucketStream(bucket), options))
         for (const msg of batch)
           see(msg.subject.slice(prefix.length), msg.string(), msg.seq, msg.time.getTime())
+    })
+  )
+
+/**
+ * Passes every entry of a bucket but `meta` to `see`, from any replica and without a consumer,
+ * which auditors may not create. An entry that changes meanwhile may come twice. Reads the whole
+ * bucket.
+ */
+export const scanEntries = <B extends BucketName>(
+  bucket: B,
+  see: (key: string, value: ValueIn<B>) => void
+) =>
+  Effect.flatMap(Nats, ({ jsm }) =>
+    attempt(`read ${bucket}`, async () => {
+      const prefix = bucketSubject(bucket, "")
+      for await (const batch of readDirect(jsm, bucketStream(bucket), `${prefix}>`))
+        for (const msg of batch) {
+          const key = msg.subject.slice(prefix.length)
+          if (key !== metaKey && msg.data.length > 0) see(key, msg.json())
+        }
     })
   )
 
