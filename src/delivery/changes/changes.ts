@@ -9,9 +9,11 @@ import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { changeIn, type StateChange } from "#domain/broadcast-state.ts"
 import { countsOf } from "#domain/progress/progress.ts"
-import { originOf, standingOf } from "#nats/broadcasts/state.ts"
+import { originOf } from "#nats/broadcasts/state.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
@@ -85,14 +87,14 @@ const carryOn = Effect.fnUntraced(function* (
 const logChange = Effect.fnUntraced(function* (change: StateChange) {
   const { broadcast, by, channel, type } = change
   const origin = yield* originOf(broadcast)
-  const progress = origin && (yield* standingOf(origin)).progress
+  const counted = yield* (yield* Buckets).get("broadcasts", keys.broadcast(broadcast))
   const fields = {
     broadcast,
     publisher: origin && publisherOf(origin.source, origin.stored.header),
     channel: decodeToken(channel as ChannelToken),
     by,
     ...("because" in change ? change.because : {}),
-    ...(progress && countsOf(progress))
+    ...(counted && countsOf(counted.value))
   }
   const text = type.replace(".", " ").replace("/1", "")
   yield* by === "pause_when" ? Effect.logWarning(text, fields) : Effect.logInfo(text, fields)
