@@ -1,6 +1,7 @@
 // How the tests run: workers, timeouts, the folder for temporary files and the compile cache.
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
+import { LongestFirst } from "./support/longest-first.ts"
 
 // Tests spend most of their time on waiting, and much CPU time on the start of processes. The cache
 // makes the start of one that runs the sources about 40 % cheaper, of a bundle about 15 %.
@@ -16,6 +17,7 @@ export default defineConfig({
     ),
     // A worker that runs several files imports Effect and the sources once: 0.5 s of CPU per file.
     isolate: false,
+    sequence: { sequencer: LongestFirst },
     maxWorkers: Math.min(3 * availableParallelism(), workersMax),
     // The first test may fetch a nats-server or pull an image.
     testTimeout: 60_000,
