@@ -111,3 +111,13 @@ bellcast.config = other.ini
     ])
   })
 })
+
+it("a start loads no HTTP client of Node.js, which an import of node:http brings", async () => {
+  const lister = 'process.once("exit", () => console.log(process.moduleLoadList.join()))'
+  const output = await failing({
+    BELLCAST_PORT: "none",
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(lister)}`
+  })
+  expect(output).toContain("NativeModule http,")
+  expect(output).not.toContain("undici")
+})

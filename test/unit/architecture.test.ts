@@ -72,15 +72,16 @@ interface Import {
   readonly to: string | undefined
 }
 
+const importing =
+  /^(?:(?:import|(?:import|export)\b[^"';]*?from) |[^\n]*\bgetBuiltinModule\()"([^"]+)"/gms
+
 /** All imports, of types too. */
 const imports: ReadonlyArray<Import> = sourcePaths.flatMap((from) =>
-  [...textOf(from).matchAll(/^(?:import|(?:import|export)\b[^"';]*?from) "([^"]+)"/gms)].map(
-    ([, name]) => ({
-      from,
-      name: name!,
-      to: targetOf(from, name!)
-    })
-  )
+  [...textOf(from).matchAll(importing)].map(([, name]) => ({
+    from,
+    name: name!,
+    to: targetOf(from, name!)
+  }))
 )
 
 /** The word of a room that stands for a file: the file itself, or the folder that it is in. */

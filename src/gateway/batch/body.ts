@@ -1,11 +1,11 @@
 // Reads the body of a batch: entries merged with their defaults, within the limits of requests on a
 // socket.
-import { maxHeaderSize } from "node:http"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { readBody } from "../http/body.ts"
 import { type ErrorDetail, errorIn } from "../http/errors.ts"
+import { maxHeaderSize } from "../http/node-http.ts"
 import type { Call } from "../http/request.ts"
 import { decodePercent, withoutSlashes } from "../http/routing.ts"
 import { versionPrefix } from "../http/version.ts"

@@ -1,7 +1,7 @@
 // Every error of the API, and every error of a request that is not complete or not HTTP.
-import { STATUS_CODES } from "node:http"
 import { payloadBytesMax } from "#domain/broadcast.ts"
 import { subscriptionBytesMax } from "#domain/subscription/list-bounds.ts"
+import { STATUS_CODES } from "./node-http.ts"
 
 /** A row of the tables of errors. */
 export interface Row {

@@ -1,6 +1,5 @@
 // Answers requests of internal services on NATS (streams/README.md): makes each an ApiRequest, runs
 // the pipeline, and responds with what a client of HTTP gets.
-import { maxHeaderSize } from "node:http"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { makeShares } from "#basics/shares.ts"
@@ -17,6 +16,7 @@ import {
   refuseInvalid,
   wireErrorResponse
 } from "../http/errors.ts"
+import { maxHeaderSize } from "../http/node-http.ts"
 import { type ApiRequest, type ApiResponse, BodyTooLarge, type Refused } from "../http/request.ts"
 import { projectVersion, versionPrefix } from "../http/version.ts"
 import type { Services } from "../operation.ts"

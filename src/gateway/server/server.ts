@@ -1,8 +1,9 @@
 // The HTTP server of Node.js with timeouts, and JSON responses where Node.js has its own: parse
 // errors, unknown methods, CONNECT.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { wireErrorResponse } from "../http/errors.ts"
+import { createServer } from "../http/node-http.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { unansweredOn } from "./bounds/pipelining.ts"
 import { guardSocket, refuseOn } from "./refuse.ts"
