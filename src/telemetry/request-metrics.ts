@@ -23,6 +23,10 @@ const turnedAway = Metric.counter("bellcast_http_turned_away_total", {
   incremental: true
 })
 
+const eventStreams = Metric.gauge("bellcast_event_streams", {
+  description: "Open streams of events"
+})
+
 const authentications = Metric.counter("bellcast_authentications_total", {
   description:
     "Credentials that a policy looked at, by policy and result: known, invalid, unavailable",
@@ -34,6 +38,7 @@ const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 const countRequest = series(requests)
 const observeRequest = series(requestDuration)
 const countTurnedAway = series(turnedAway)
+const showEventStreams = series(eventStreams)
 const countAuthentication = series(authentications)
 
 /**
@@ -44,6 +49,9 @@ export type HttpBound = "connections" | "address" | "pipelined" | "unread"
 
 /** Counts a connection or request that met a limit. */
 export const httpTurnedAway = (bound: HttpBound): void => countTurnedAway({ bound }, 1)
+
+/** Shows how many streams of events are open. */
+export const eventStreamsOpen = (count: number): void => showEventStreams({}, count)
 
 /** Counts a request and its duration. `endpoint` is the path's template, never the path itself. */
 export const requestAnswered = (

@@ -227,6 +227,8 @@ it("goes on when NATS was away, and does not hold up the end of its process", {
   const { id, open } = await broadcast(stage, retrying)
   const stream = await open()
   await when(stream, ({ events }) => events.at(-1)?.data.retrying === 1)
+  const closed = await open()
+  closed.close()
   await nats.kill()
   await until(
     async () => service.output(),
@@ -239,6 +241,8 @@ it("goes on when NATS was away, and does not hold up the end of its process", {
   )
   await when(stream, ({ events }) => events.at(-1)?.data.state === "paused", 5_000)
   assert.equal(stream.endedAt, undefined)
+  const metrics = await call(service.url, "GET", "/__metrics__")
+  assert.match(metrics.body, /^bellcast_event_streams 1$/m)
   const began = performance.now()
   assert.equal(await service.stop(), 0)
   await stream.ended

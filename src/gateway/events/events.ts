@@ -5,6 +5,7 @@ import { jsonHash } from "#basics/json-hash.ts"
 import { makeShares } from "#basics/shares.ts"
 import { isFinal, type Origin, type Standing, standingOf } from "#nats/broadcasts/state.ts"
 import { followBroadcast } from "#nats/broadcasts/watch.ts"
+import { eventStreamsOpen } from "#telemetry/request-metrics.ts"
 import { findOwn } from "../broadcasts/broadcast.ts"
 import { detailedViewOf, recipientsOf } from "../broadcasts/view.ts"
 import { errorIn, refuse } from "../http/errors.ts"
@@ -61,7 +62,11 @@ const asOneOf = <E, R>(
   stream: Effect.Effect<unknown, E, R>
 ) =>
   Effect.acquireUseRelease(
-    Effect.sync(() => streams.take(user, 1)),
+    Effect.sync(() => {
+      const isTaken = streams.take(user, 1)
+      eventStreamsOpen(streams.total())
+      return isTaken
+    }),
     (isTaken) =>
       isTaken
         ? stream.pipe(
@@ -70,7 +75,11 @@ const asOneOf = <E, R>(
             Effect.ignore
           )
         : Effect.void,
-    (isTaken) => Effect.sync(() => void (isTaken && streams.give(user, 1)))
+    (isTaken) =>
+      Effect.sync(() => {
+        if (isTaken) streams.give(user, 1)
+        eventStreamsOpen(streams.total())
+      })
   )
 
 export const eventsGet: Operation<void> = {
