@@ -1,6 +1,7 @@
 // What a full stream or bucket stops, and what still works. Each case fills one, and enlarges it
 // under the running service.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { changeState, patchState } from "../support/broadcast-states.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { becomes, type Room, startRoom } from "../support/room.ts"
 
@@ -66,6 +67,21 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     assert.isTrue((await room.heartbeat()).body.space)
     await grow()
     await becomes(() => room.subscribe("kay"), 201)
+  })
+
+  it("stops a broadcast in the last 5 % of LOG, and none without any room", async () => {
+    await room.joinWith("wrong", "lea", ["503 retry-after 600"])
+    const id = await publish(room.service.url, "wrong", { n: 1 })
+    const full = await room.fill("BELLCAST_LOG")
+    const refused = await patchState(room.service.url, id, "paused")
+    assert.deepInclude(refused.body, { code: 507, errno: 201 })
+    await full()
+    const grow = await room.fill("BELLCAST_LOG", 0.96)
+    await becomes(() => room.broadcast("wrong"), 507)
+    for (const state of ["paused", "cancelled"]) await changeState(room.service.url, id, state)
+    await grow()
+    const counts = { accepted: 1, cancelled: 1, finished: true }
+    assert.deepInclude(await finished(room.service.url, "wrong", id), counts)
   })
 
   it("delivers what was accepted while LOG is full, and stores the facts later", async () => {
