@@ -120,16 +120,18 @@ export const announced = Effect.fnUntraced(function* (ready: Ready) {
   const { address: metrics } = yield* MetricsPort
   const { current: port } = yield* ApiPort
   const api = port === undefined ? undefined : addressText(settings.host, port)
-  if (Option.isNone(settings.natsUrl)) {
-    const url = api === undefined ? undefined : `http://${api}${apiPath}`
-    if (url !== undefined) yield* announceApi(natsFolder(settings.dataDir), url)
-    yield* printBanner(ready, url, metrics)
-  }
-  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), api, metrics }
   const { leave } = yield* Health
   const stopping = Effect.logInfo("stopping").pipe(
     Effect.andThen(Effect.sync(leave)),
     Effect.andThen(ready.wait)
   )
-  yield* Effect.acquireRelease(Effect.logInfo("ready", fields), () => stopping)
+  yield* Effect.addFinalizer(() => stopping)
+  if (Option.isNone(settings.natsUrl)) {
+    const url = api === undefined ? undefined : `http://${api}${apiPath}`
+    // Withdrawn before the wait: another start then knows that this service is being stopped.
+    if (url !== undefined) yield* announceApi(natsFolder(settings.dataDir), url)
+    yield* printBanner(ready, url, metrics)
+  }
+  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), api, metrics }
+  yield* Effect.logInfo("ready", fields)
 })

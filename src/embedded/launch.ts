@@ -1,4 +1,5 @@
 // Starts nats-server with JetStream on a folder and waits until it takes connections.
+import { existsSync } from "node:fs"
 import { chmod, mkdir, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -20,6 +21,8 @@ export interface LaunchOptions {
   readonly syncInterval?: string | undefined
   /** Whether clients must log in with the password in the folder. */
   readonly login?: boolean | undefined
+  /** Called before it waits for the server of a service that is being stopped. Unset: no wait. */
+  readonly waits?: (() => void) | undefined
 }
 
 export interface RunningServer extends Address {
@@ -33,6 +36,8 @@ const readyTimeoutMillis = 20_000
 const noticeMillis = 500
 /** Longer than the 5 s after which the supervisor kills a server that does not stop. */
 const releaseTimeoutMillis = 7_000
+/** Time for a service that is told to stop: it serves on for 5 s, so that load balancers learn. */
+export const stopTimeoutMillis = 10_000
 /** nats-server's value for any free port. */
 const anyPort = -1
 /** In the last line of nats-server's log when it could not listen. */
@@ -76,10 +81,17 @@ const inUse = async (folder: Folder) => {
   return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
 }
 
-/** Whether another server keeps this folder. Waits for a server whose parent was killed. */
-const heldByAnother = async (folder: Folder): Promise<boolean> => {
+/**
+ * Whether another server keeps this folder. Waits for a server whose parent was killed or, with
+ * `waits`, is being stopped: then the address of its API is gone.
+ */
+const heldByAnother = async (folder: Folder, waits: LaunchOptions["waits"]): Promise<boolean> => {
   if (await released(folder, noticeMillis)) return false
-  return (await addressIn(folder)) !== undefined || !(await released(folder, releaseTimeoutMillis))
+  if ((await addressIn(folder)) === undefined)
+    return !(await released(folder, releaseTimeoutMillis))
+  if (waits === undefined || existsSync(folder.api)) return true
+  waits()
+  return !(await released(folder, stopTimeoutMillis))
 }
 
 const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> => {
@@ -108,12 +120,12 @@ const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> =
 
 /** Starts the server. Rejects with what nats-server printed, or with who holds the folder. */
 export const launch = async (options: LaunchOptions): Promise<RunningServer> => {
-  const { binary, login = false, port = anyPort, syncInterval = "always" } = options
+  const { binary, login = false, port = anyPort, syncInterval = "always", waits } = options
   const folder = folderAt(options.folder)
   await mkdir(folder.root, { recursive: true })
   // The folder holds the password, and the data of subscribers and publishers.
   await chmod(folder.root, 0o700)
-  if (await heldByAnother(folder)) throw await inUse(folder)
+  if (await heldByAnother(folder, waits)) throw await inUse(folder)
   // A killed server leaves its ports file behind.
   await rm(folder.ports, { recursive: true, force: true })
   await mkdir(folder.ports, { recursive: true })

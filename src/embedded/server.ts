@@ -3,7 +3,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { folderAt } from "./folder.ts"
-import { type LaunchOptions, launch } from "./launch.ts"
+import { type LaunchOptions, launch, stopTimeoutMillis } from "./launch.ts"
 import { locateNatsServer } from "./program/locate.ts"
 
 export class EmbeddedServerFailed extends Schema.TaggedError<EmbeddedServerFailed>()(
@@ -85,10 +85,15 @@ const portWanted = 4222
 /** Finds or fetches nats-server and starts it on this data folder. */
 export const embeddedServer = Effect.fn("embedded.server")(function* (dataDir: string) {
   const binary = yield* locateNatsServer
+  const run = Effect.runForkWith(yield* Effect.context())
+  const waiting =
+    "another embedded nats-server uses the data folder: " +
+    `waiting up to ${stopTimeoutMillis / 1000} s for its service to stop`
   return yield* startServer({
     binary,
     folder: join(dataDir, "nats"),
     port: portWanted,
-    login: true
+    login: true,
+    waits: () => run(Effect.logInfo(waiting))
   })
 })
