@@ -8,7 +8,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { lifeMillisMax, secretsOf, signedSettings } from "#identity/policies/signed.ts"
-import { userFault } from "#identity/principals.ts"
+import { usableGroups, userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { secretBytesMin } from "#settings/words.ts"
@@ -37,15 +37,29 @@ const signerOf = Effect.fnUntraced(function* (policy: string) {
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url")
 
-const sign = Effect.fnUntraced(function* (id: string, expires: string, policy: string) {
+interface Given {
+  readonly id: string
+  readonly expires: string
+  readonly policy: string
+  readonly groups: ReadonlyArray<string>
+}
+
+const sign = Effect.fnUntraced(function* ({ expires, groups, id, policy }: Given) {
   const millis = spanMillisOf(expires)
   if (millis === undefined || millis > lifeMillisMax)
     return yield* failed(`--expires: ${spanFault}, at most 24h`)
   const fault = userFault(id)
   if (fault !== undefined) return yield* failed(`the id ${fault}`)
+  const unusable = groups.find((group) => usableGroups([group]).length === 0)
+  if (unusable !== undefined)
+    return yield* failed(
+      `--group: ${unusable} can be no group: at most 200 bytes, without blanks, commas, double ` +
+        "quotes and backslashes"
+    )
   const { audience, secret } = yield* signerOf(policy)
   const exp = Math.floor(((yield* Clock.currentTimeMillis) + millis) / 1000)
-  const text = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub: id, aud: audience, exp })}`
+  const claims = { sub: id, aud: audience, exp, ...(groups.length > 0 && { groups }) }
+  const text = `${part({ alg: "HS256", typ: "JWT" })}.${part(claims)}`
   const signature = createHmac("sha256", secret).update(text).digest("base64url")
   yield* Console.log(`${text}.${signature}`)
 })
@@ -59,10 +73,14 @@ const flags = {
   policy: Flag.String("policy").pipe(
     Flag.withDescription("The policy whose settings are used"),
     Flag.withDefault("signed")
+  ),
+  groups: Flag.String("group").pipe(
+    Flag.withDescription("A group of the user, of grants to group:signed:GROUP; repeatable"),
+    Flag.atLeast(0)
   )
 }
 
 /** The verb. */
-export const signUserCommand = Command.make("sign-user", flags, ({ expires, id, policy }) =>
-  sign(id, expires, policy).pipe(noted)
+export const signUserCommand = Command.make("sign-user", flags, (given) =>
+  sign(given).pipe(noted)
 ).pipe(Command.withDescription("Sign a user's id for the policy signed, by hand"))

@@ -39,6 +39,16 @@ describe("a user of the site", () => {
     )
   })
 
+  it("has the groups that are given by hand, of which none may be unusable", async () => {
+    const staff = ["--group", "staff", "--group", "site/editors"]
+    const { stdout } = await runCli(["sign-user", "zoe", ...staff], signing)
+    const principals = await principalsOf(stdout.trimEnd())
+    expect(principals).toContain("group:signed:staff")
+    expect(principals).toContain("group:signed:site/editors")
+    const refused = await runCli(["sign-user", "zoe", "--group", "a,b"], signing)
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/a,b can be no group/) })
+  })
+
   it("is not signed without the settings, which are named", async () => {
     const { BELLCAST_AUTH_SIGNED_SECRETS: _, ...audience } = signing
     for (const [env, args, said] of [
