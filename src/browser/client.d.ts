@@ -11,8 +11,8 @@ export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lo
 /**
  * - `no-click`: `enable` was not called by a click, so the browser did not ask.
  * - `dismissed`: the user closed the question.
- * - `push-service`: the browser's push service does not subscribe (a switch of Brave, a blocked
- *   network).
+ * - `push-service`: the browser's push service does not subscribe, or not within 10 s (a switch of
+ *   Brave, a blocked network).
  * - `worker`: the service worker could not be registered, or was not active after 10 s in all.
  * - `offline`: the service or the page's `token` does not respond.
  * - `login`: the service refuses the token, and the next one that `token` gives.

@@ -12,6 +12,8 @@ export interface ChromiumVendor extends AsyncDisposable {
   readonly flags: ReadonlyArray<string>
   /** From now on `subscribe()` fails, or does not. */
   readonly refuse: (refuses: boolean) => void
+  /** From now on nothing is answered, so `subscribe()` waits. */
+  readonly fallSilent: () => void
 }
 
 /** AndroidCheckinResponse of Chromium's checkin.proto: stats_ok, android_id, security_token. */
@@ -19,13 +21,14 @@ const checkedIn = Buffer.from("0801390100000000000000410200000000000000", "hex")
 
 export const startChromiumVendor = async (): Promise<ChromiumVendor> => {
   let refuses = false
+  let isSilent = false
   const answerOf = (path: string | undefined) => {
     if (path === "/checkin") return checkedIn
     return refuses ? "Error=INVALID_SENDER" : `token=${randomBytes(16).toString("hex")}`
   }
   const server = createServer((request, response) => {
     void readBody(request, false)
-      .then(() => response.end(answerOf(request.url)))
+      .then(() => isSilent || response.end(answerOf(request.url)))
       .catch(() => response.destroy())
   })
   await once(server.listen(0, "127.0.0.1"), "listening")
@@ -40,6 +43,9 @@ export const startChromiumVendor = async (): Promise<ChromiumVendor> => {
     ],
     refuse: (next) => {
       refuses = next
+    },
+    fallSilent: () => {
+      isSilent = true
     },
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()

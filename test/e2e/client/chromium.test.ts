@@ -143,4 +143,14 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     assert.deepEqual({ user, renewal }, { user: wish.user, renewal: null })
     assert.isNull(await page.evaluate(endpoint))
   })
+
+  it("says push-service after 10 s when Chromium's does not respond", async () => {
+    await permit("granted")
+    await load("frida")
+    vendor.fallSilent()
+    const begin = performance.now()
+    await page.evaluate("push.enable()")
+    assert.closeTo(performance.now() - begin, 11_500, 2_500)
+    assert.deepEqual(await shown(), ["off", "push-service"])
+  })
 })
