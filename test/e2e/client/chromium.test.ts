@@ -1,10 +1,11 @@
-// src/browser/client.js in a real Chromium: Trusted Types, a Content Security Policy, COEP, its own
-// error when its push service refuses, and in which order the client does things.
+// src/browser/client.js in a real Chromium: the README's page, Trusted Types, a Content Security
+// Policy, COEP, its own error when its push service refuses or is silent, and in which order the
+// client does things.
 import { readFileSync } from "node:fs"
 import type { Browser, Page } from "puppeteer-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type ChromiumVendor, startChromiumVendor } from "#test/chromium-vendor.ts"
-import { call } from "#test/client.ts"
+import { basic, call, until } from "#test/client.ts"
 import { startNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 import { chromiumPath, setNotifications, startChromium } from "../browser.ts"
@@ -15,7 +16,13 @@ if (chromiumPath === undefined)
 
 const textOf = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
 
+const readme = textOf("../../../src/browser/README.md").split("\n## client.js\n")[1]!
+const [, block = ""] = /^```js\n(.*?)^```$/ms.exec(readme)!
+
 const files: SiteFiles = {
+  "/readme": `<!doctype html><title>Site</title><button id="button">Notify me</button>
+    <p id="message"></p><script type="module" src="/readme.js"></script>`,
+  "/push-token": basic("42"),
   "/client.js": textOf("../../../src/browser/client.js"),
   "/worker.js": textOf("../../../src/browser/worker.js"),
   "/page.js": `import { connect } from "/client.js"
@@ -44,6 +51,8 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     site = opened.use(await startPages(files))
     const env = { BELLCAST_CORS_ORIGINS: site.url }
     service = opened.use(await startService({ natsUrl: nats.url, env }))
+    files["/bellcast/client.js"] = files["/client.js"]!
+    files["/readme.js"] = block.replace("https://push.example.org/v1", service.url)
     const { origin } = new URL(service.url)
     files["/"] = {
       body: `<!doctype html><title>Site</title><script type="module" src="/page.js"></script>`,
@@ -87,6 +96,19 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     vendor.refuse(false)
     await page.evaluate("push.enable()")
     assert.deepEqual(await shown(), ["on", null])
+  })
+
+  it("enables by the button of the README, with its channel", async () => {
+    await permit("granted")
+    await using tab = await browser.newPage()
+    await tab.goto(`${site.url}/readme`)
+    const message = () => tab.evaluate("message.textContent")
+    await until(message, (text) => text === "off")
+    await tab.click("#button")
+    await until(message, (text) => text === "on")
+    assert.isTrue(await tab.evaluate("button.hidden"))
+    const { body } = await call(service.url, "GET", "/registrations", "42")
+    assert.deepEqual(body.data, [{ id: "news" }])
   })
 
   it("violates no policy of a page with Trusted Types and COEP", async () => {

@@ -82,18 +82,13 @@ describe("a site with its own login", () => {
     }
   }
 
-  it("signs its users in Express, nobody else", async () => {
+  it.each([
+    ["Express", "/push-token"],
+    ["a route handler of Next.js", "/next/push-token"]
+  ])("signs its users in %s, nobody else", async (_, path) => {
     const ask = async (cookie: string): Promise<Response> => {
-      const { body, headers, status } = await call(
-        owner.site,
-        "GET",
-        "/push-token",
-        "",
-        undefined,
-        {
-          cookie
-        }
-      )
+      const sent = call(owner.site, "GET", path, "", undefined, { cookie })
+      const { body, headers, status } = await sent
       return { status, headers: Object.fromEntries(headers), body }
     }
     await expectSigned(await ask("user=42"), await ask(""))
@@ -117,6 +112,17 @@ describe("a site with its own login", () => {
     const printed = await owner.run(blockOf("1. Start the service", "sh", "sign-user"))
     expect(JSON.parse(printed).user.id).toBe("signed:42")
   })
+
+  it.skipIf(!canRun("npx", ["--version"], "npx"))(
+    "runs the verbs of a checkout by the alias, with the settings of its file",
+    async () => {
+      const start = "1. Start the service"
+      await using checkout = await owner.checkOut()
+      const blocks = [blockOf(start, "sh", "npx"), blockOf(start, "sh", "sign-user")]
+      const script = `unset ${Object.keys(owner.settings).join(" ")}\n${blocks.join("")}`
+      expect(JSON.parse(await owner.run(script, "", checkout.path)).user.id).toBe("signed:42")
+    }
+  )
 
   it("copies the same files by the verb and by curl", async () => {
     const scripts = async (text: string) => {
@@ -167,6 +173,18 @@ describe("a site with its own login", () => {
     expect(await channels(clerk)).toEqual(["staff"])
     expect((await as(clerk, "DELETE", "/")).status).toBe(202)
     expect(await channels(clerk)).toEqual([])
+  })
+
+  it("lists what it published lately, and stops what should not go out", async () => {
+    const at = new Date(Date.now() + 3_600_000).toISOString()
+    const headers = { authorization: `Bearer ${token}` }
+    const { service } = owner
+    const sent = await call(service.url, "POST", "/channels/news", undefined, { at }, headers)
+    const { id } = sent.body
+    const listed = JSON.parse(await owner.run(blockOf("6. Publish", "sh", "_limit"), token))
+    expect(listed.data[0]).toMatchObject({ id, state: "scheduled" })
+    const stop = blockOf("6. Publish", "sh", "PATCH").replace("/5", `/${id}`)
+    expect(JSON.parse(await owner.run(stop, token)).data.state).toBe("cancelled")
   })
 
   it("lets its users publish nothing", async () => {

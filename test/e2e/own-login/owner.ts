@@ -52,14 +52,26 @@ export const startOwner = async () => {
   /** Runs a block of the document in a shell; resolves with what it printed. */
   const run = async (block: string, TOKEN = "", cwd = "."): Promise<string> => {
     const script = `bellcast() { "${process.execPath}" "${cli}" "$@"; }\n${here(block)}`
-    const all = { ...process.env, ...settings, BELLCAST_NATS_URL: nats.url, TOKEN }
+    // Else npx asks the registry for a verb that it does not find here.
+    const offline = { npm_config_offline: "true" }
+    const all = { ...process.env, ...offline, ...settings, BELLCAST_NATS_URL: nats.url, TOKEN }
     const text = script.replaceAll("http://127.0.0.1:9999", `http://127.0.0.1:${service.port}`)
     const { stdout } = await promisify(execFile)("sh", ["-euc", text], { env: all, cwd })
     return stdout.trim()
   }
 
+  /** A checkout with the `.env` of the document. */
+  const checkOut = async (): Promise<Folder> => {
+    const env = here(blockOf("1. Start the service", "sh", "SIGNED_SECRETS")).replace("...", secret)
+    const folder = await makeFolder({ ".env": env })
+    for (const name of ["package.json", "src"])
+      await symlink(join(packages, "..", name), join(folder.path, name))
+    return folder
+  }
+
   return {
     service,
+    checkOut,
     settings,
     port,
     site,
@@ -74,16 +86,25 @@ const violations = `window.violations = []
 addEventListener("securitypolicyviolation", ({ violatedDirective }) =>
   violations.push(violatedDirective))`
 
+/** The site's own part of the route handler for Next.js. */
+const userOf = `export const userOf = ({ headers }) => {
+  const [, id] = /user=(\\d+)/.exec(headers.get("cookie")) ?? []
+  return id && { id: Number(id) }
+}`
+
 const replacesTheOther = `addEventListener("install", () => skipWaiting())`
 
 const filesIn = async (folder: Folder, owner: Owner, policy: string | undefined) => {
   const at = (name: string) => join(folder.path, name)
   await mkdir(at("public"))
+  await mkdir(at("app/push-token"), { recursive: true })
   await symlink(packages, at("node_modules"))
   const page = "5. Show a button"
   const files = {
     "page.html": blockOf(page, "html"),
     "push-token.mjs": blockOf("3. Sign your users", "js"),
+    "app/push-token/route.js": blockOf("3. Sign your users", "js", "GET(request)"),
+    "app/session.js": userOf,
     "public/push.js": blockOf(page, "js") + blockOf("Logout", "js"),
     "public/push-worker.js": blockOf("4. Serve three files", "js"),
     "public/sw.js": `${blockOf("A PWA that has a worker already", "js")}${replacesTheOther}`,

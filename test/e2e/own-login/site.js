@@ -44,4 +44,15 @@ app.use(express.static("public"))
 
 globalThis.app = app
 await import(resolve("push-token.mjs"))
+
+// Next.js calls a route handler likewise, and sends what it returns.
+const { GET } = await import(resolve("app/push-token/route.js"))
+app.get("/next/push-token", async ({ headers: { cookie = "" } }, response) => {
+  const answer = await GET(new Request("http://localhost/push-token", { headers: { cookie } }))
+  response
+    .status(answer.status)
+    .set(Object.fromEntries(answer.headers))
+    .send(await answer.text())
+})
+
 app.listen(PORT, "127.0.0.1", () => console.log("ready"))

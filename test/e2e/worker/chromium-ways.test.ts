@@ -58,6 +58,22 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     assert.deepEqual(await stage.evaluateIn("/readme.js", "done"), ["/mute/news"])
   })
 
+  it("shows what the README publishes, declarative and plain", async () => {
+    const blocks = [...readme!.matchAll(/^```json\n(.*?)^```$/gms)].map(([, text]) => text!)
+    const shown = []
+    for (const block of blocks) {
+      const { body, data, title } = await stage.push(block)
+      shown.push([title, body, data.bellcast])
+    }
+    const { url: own } = stage.site
+    const data = { topic: "news" }
+    const targets = { mute: "https://example.org/muted" }
+    assert.deepEqual(shown, [
+      ["Hello", "from Bellcast", { target: "https://example.org/news/1", targets, data }],
+      ["Hello", "from Bellcast", { target: `${own}/news/1`, targets: {}, data }]
+    ])
+  })
+
   it("shows the original, with its options, if the browser refuses those of the hook", async () => {
     await stage.register("/refused.js", "/refused/")
     const { title, tag } = await stage.push('{"title":"A","tag":"t"}', "/refused/")
