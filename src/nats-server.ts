@@ -1,15 +1,38 @@
 // The embedded nats-server of this process: the process ends with it, and restarts it when it
-// stores nothing any more.
+// stores nothing any more. Its folder notes which policies its users come from.
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import { folderAt } from "#embedded/folder.ts"
 import { revive } from "#embedded/revive.ts"
 import { type EmbeddedServer, embeddedServer } from "#embedded/server.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
+import { replace } from "#secrets/once.ts"
+import { settingsFault } from "#settings/every-setting.ts"
+import { developmentFlag, type Found, Source, verifyNobody } from "#settings/source.ts"
+
+const openAgain =
+  "BELLCAST_AUTH_POLICIES: is not set, although the last start on this data folder verified " +
+  "users: now everybody would be a user, and publish to them. Put back the settings of then " +
+  "(.env), use another BELLCAST_DATA_DIR, or set BELLCAST_AUTH_POLICIES=basicauth to let " +
+  "everybody in"
+
+/** Refuses the policies of `--development`, which nobody set, for data of verified users. */
+const refuseOpening = Effect.fnUntraced(function* (note: string, policies: Found | undefined) {
+  if (policies?.place !== developmentFlag) return
+  const former = yield* Effect.promise(() => readFile(note, "utf8").catch(() => ""))
+  if (!verifyNobody(former)) return yield* settingsFault([openAgain])
+})
 
 /** Starts the embedded nats-server. If it ends, this process ends too. */
 export const startEmbedded = Effect.fnUntraced(function* (dataDir: string) {
+  const policies = (yield* Source).found.get("BELLCAST_AUTH_POLICIES")
+  const { policies: note } = folderAt(join(dataDir, "nats"))
+  yield* refuseOpening(note, policies)
   const server = yield* embeddedServer(dataDir)
+  if (policies !== undefined) yield* Effect.promise(() => replace(note, `${policies.value}\n`))
   yield* Effect.promise(() => server.ended).pipe(
     Effect.andThen((ended) => Effect.logFatal("the embedded nats-server has ended", ended)),
     Effect.andThen(Effect.sync(() => process.exit(1))),

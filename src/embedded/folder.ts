@@ -16,6 +16,8 @@ export const folderAt = (root: string) => {
     password: join(at, "password"),
     /** The address with the login, for other clients. Exists while the server runs. */
     url: join(at, "url"),
+    /** BELLCAST_AUTH_POLICIES of the last start. */
+    policies: join(at, "policies"),
     /** Address of the HTTP API beside this server, with the pid of the service. */
     api: join(at, "api"),
     /** Where nats-server writes on which port it listens. */

@@ -32,7 +32,7 @@ const development = {
 }
 
 /** Whether policies verify nobody: none is set, or each is basicauth. */
-const verifyNobody = (policies: string): boolean =>
+export const verifyNobody = (policies: string): boolean =>
   policies
     .split(/[\s,]+/)
     .every((policy) => policy === "" || /^basicauth(-[a-z0-9-]*)?$/.test(policy))

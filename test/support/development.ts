@@ -27,6 +27,9 @@ export const startDevelopment = async (
     env: { ...unset, BELLCAST_DATA_DIR: join(folder.path, "data"), ...env },
     args: ["--development"],
     readyTimeoutMillis: 60_000
+  }).catch(async (error) => {
+    await folder[Symbol.asyncDispose]()
+    throw error
   })
   return {
     ...service,

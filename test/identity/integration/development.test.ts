@@ -1,6 +1,7 @@
 // What `make run` leaves open for trying, and that a policy which verifies users ends it.
 import { describe, expect, it } from "vitest"
 import { startDevelopment } from "#test/development.ts"
+import { temporaryFolder } from "#test/folder.ts"
 import { startPushService } from "#test/push-service.ts"
 import { runCli } from "#test/run-cli.ts"
 import type { Service } from "#test/service.ts"
@@ -42,6 +43,26 @@ describe("make run", () => {
     const refused = await runCli(listener, { BELLCAST_TOKEN: token })
     expect(refused.code).toBe(1)
     expect(refused.stderr).toMatch(/only with BELLCAST_ALLOW_LOOPBACK_ENDPOINTS=true\n/)
+  })
+
+  it("opens no data of verified users because their settings are gone", {
+    timeout: 90_000
+  }, async () => {
+    const data = { BELLCAST_DATA_DIR: await temporaryFolder() }
+    const signed = { BELLCAST_AUTH_POLICIES: "signed", ...signing }
+    {
+      await using first = await startDevelopment({ ...data, ...signed })
+      expect(await first.stop()).toBe(0)
+    }
+    const refused = await startDevelopment(data).then(
+      () => "started",
+      (error: Error) => error.message
+    )
+    expect(refused).toMatch(/cannot start\. .*BELLCAST_AUTH_POLICIES: is not set.* \(\.env\)/s)
+    await using again = await startDevelopment({ ...data, ...signed })
+    expect(await again.stop()).toBe(0)
+    await using opened = await startDevelopment({ ...data, BELLCAST_AUTH_POLICIES: "basicauth" })
+    expect(opened.output()).toMatch(/Publishers +every user$/m)
   })
 
   it("says what is open where anybody is a user", { timeout: 90_000 }, async () => {
