@@ -61,6 +61,13 @@ describe("a broadcast with a start", () => {
     assert.equal(done.expires_at, done.started_at + 60_000)
     assert.isAtLeast(agent.received[0]!.at, Date.parse(at))
     assert.deepEqual(await changesOf(nats.url, id), ["scheduled", "started"])
+    const idsSince = async (millis: number) => {
+      const since = new Date(millis).toISOString()
+      const list = await call(service.url, "GET", `/broadcasts?since=${since}`, "publisher")
+      return list.body.data.map((each: { readonly id: string }) => each.id)
+    }
+    assert.deepEqual(await idsSince(done.started_at), [id])
+    assert.deepEqual(await idsSince(done.started_at + 1), [])
   })
 
   it("goes to whoever is there at the start, and not to whoever left before", async () => {
