@@ -15,9 +15,8 @@ import { developmentFlag, type Found, Source, verifyNobody } from "#settings/sou
 
 const openAgain =
   "BELLCAST_AUTH_POLICIES: is not set, although the last start on this data folder verified " +
-  "users: now everybody would be a user, and publish to them. Put back the settings of then " +
-  "(.env), use another BELLCAST_DATA_DIR, or set BELLCAST_AUTH_POLICIES=basicauth to let " +
-  "everybody in"
+  "users: everybody would be a user, and publish to them. Put the settings of that start back " +
+  "(.env), use another BELLCAST_DATA_DIR, or let everybody in: BELLCAST_AUTH_POLICIES=basicauth"
 
 /** Refuses the policies of `--development`, which nobody set, for data of verified users. */
 const refuseOpening = Effect.fnUntraced(function* (note: string, policies: Found | undefined) {
