@@ -26,7 +26,7 @@ import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { failed } from "./terminal/failed.ts"
-import { limitFlag, onOff, timeFlag } from "./terminal/flags.ts"
+import { limitFlag, onOff, optional, timeFlag } from "./terminal/flags.ts"
 import { table } from "./terminal/table.ts"
 import { userGivenHelp } from "./users/given.ts"
 import { auditUser } from "./users/pushes.ts"
@@ -184,16 +184,13 @@ const text = (result: Audit): string => {
   ].join("\n")
 }
 
-const optional = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
-
 const flags = {
   broadcast: broadcastArgument.pipe(
     Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck"),
     Argument.optional
   ),
-  user: optional("user", `Only the pushes to this user: ${userGivenHelp}`),
-  channel: optional("channel", "With --user: only broadcasts to this channel alone"),
+  user: optional(Flag.String("user"), `Only the pushes to this user: ${userGivenHelp}`),
+  channel: optional(Flag.String("channel"), "With --user: only broadcasts to this channel alone"),
   since: timeFlag("since", "With --user: only broadcasts accepted or started since"),
   before: timeFlag("before", "With --user: only broadcasts accepted or started before"),
   limit: limitFlag,

@@ -6,7 +6,6 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { settings } from "#config"
 import {
   foldPublishers,
   isOpen,
@@ -16,7 +15,6 @@ import {
   type Publishers
 } from "#domain/publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { everySetting } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
 import {
@@ -31,8 +29,9 @@ import { printLeftStanding } from "./broadcasts/left-standing.ts"
 import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandLog, demandRoom } from "./nats/room.ts"
-import { failed, failedBy } from "./terminal/failed.ts"
-import { jsonFlag, onOff } from "./terminal/flags.ts"
+import { failed } from "./terminal/failed.ts"
+import { argument, jsonFlag, onOff } from "./terminal/flags.ts"
+import { ownSettings } from "./terminal/own-settings.ts"
 import { printRows } from "./terminal/table.ts"
 import { policyFault, storedPrincipal } from "./users/principal.ts"
 import { removeRegistration, userToRemove } from "./users/remove-registration.ts"
@@ -55,8 +54,6 @@ const rights = {
   }
 } as const
 type Right = keyof typeof rights
-
-const ownSettings = everySetting({ closed: settings.channelRegisterPrincipals })
 
 /**
  * The publishers of each channel that a filter matches, from LOG. `seq` is that of the last
@@ -89,7 +86,7 @@ const grantFault = Effect.fnUntraced(function* (channel: string, principal: stri
       `${channel} is a pattern, and a grant is for one channel; for all that match set ` +
       `${setting}="${channel}=${principal}"`
     )
-  const { closed } = yield* Effect.mapError(ownSettings, failedBy)
+  const { channelRegisterPrincipals: closed } = yield* ownSettings("channelRegisterPrincipals")
   if (right === "register" && isOpen(closed, channel))
     return (
       `${channel} is open: every user may register there. Close it with ` +
@@ -162,11 +159,10 @@ const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
     )
 })
 
-const channel = Argument.String("channel").pipe(Argument.withDescription("The channel's id"))
-const principal = Argument.String("principal").pipe(
-  Argument.withDescription(
-    "<policy>:<id> as GET /v1/ shows it to its user, or <policy>:<mail address>"
-  )
+const channel = argument("channel", "The channel's id")
+const principal = argument(
+  "principal",
+  "<policy>:<id> as GET /v1/ shows it to its user, or <policy>:<mail address>"
 )
 
 const register = onOff("register", "The right to register, on a channel that the settings close")

@@ -8,7 +8,6 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { settings } from "#config"
 import { byHeaders } from "#domain/broadcast-publisher.ts"
 import { goneReasons } from "#domain/reason.ts"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
@@ -24,15 +23,15 @@ import {
   type UserRemovals
 } from "#nats/subscriptions/removals.ts"
 import { belongsToAnother, undoing } from "#nats/subscriptions/undo.ts"
-import { everySetting } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
-import { failed, failedBy } from "./terminal/failed.ts"
-import { onOff } from "./terminal/flags.ts"
+import { failed } from "./terminal/failed.ts"
+import { onOff, optional, several } from "./terminal/flags.ts"
+import { ownSettings } from "./terminal/own-settings.ts"
 
 export interface RestoreOptions extends Range, SubscriptionQuota {
   /** Only subscriptions at these push services. Empty: all. */
@@ -142,21 +141,15 @@ const flags = {
   from: Flag.Date("from").pipe(
     Flag.withDescription("Removed at this time or later, e.g. 2026-11-20T09:00:00Z")
   ),
-  to: Flag.Date("to").pipe(Flag.withDescription("Removed before this time"), Flag.optional),
-  cause: Flag.Literals("cause", causes).pipe(
-    Flag.withDescription("Only those removed for this, or suspended; may be repeated"),
-    Flag.atLeast(0)
+  to: optional(Flag.Date("to"), "Removed before this time"),
+  cause: several(
+    Flag.Literals("cause", causes),
+    "Only those removed for this, or suspended; may be repeated"
   ),
-  host: Flag.String("host").pipe(
-    Flag.withDescription("Only those at this push service; may be repeated"),
-    Flag.atLeast(0)
-  ),
+  host: several(Flag.String("host"), "Only those at this push service; may be repeated"),
   dryRun: onOff("dry-run", "Only count"),
   ...natsFlags
 }
-
-const { subscriptionsPerUserMax, subscriptionsPerUserPerHostMax } = settings
-const limits = { subscriptionsPerUserMax, subscriptionsPerUserPerHostMax }
 
 /** The report: a line for each kind of change. */
 const textOf = (counts: Counts, dryRun: boolean): string => {
@@ -181,7 +174,7 @@ export const restoreCommand = Command.make(
   flags,
   ({ cause, dryRun, from, host, to, ...nats }) =>
     Effect.gen(function* () {
-      const quota = yield* everySetting(limits).pipe(Effect.mapError(failedBy))
+      const quota = yield* ownSettings("subscriptionsPerUserMax", "subscriptionsPerUserPerHostMax")
       const range = {
         from: from.getTime(),
         to: Option.match(to, {

@@ -9,7 +9,7 @@ import { readServerTime } from "#nats/watch/server-time.ts"
 import { broadcastArgument, demandBroadcast } from "../broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
-import { onOff } from "../terminal/flags.ts"
+import { objectFlag } from "../terminal/flags.ts"
 
 const change = Effect.fnUntraced(function* (broadcast: number, verb: string, wanted: WantedState) {
   const origin = yield* demandBroadcast(broadcast)
@@ -22,7 +22,7 @@ const change = Effect.fnUntraced(function* (broadcast: number, verb: string, wan
 
 const flags = {
   broadcast: broadcastArgument.pipe(Argument.withDescription("The id of the broadcast")),
-  json: onOff("json", "Print one JSON object"),
+  json: objectFlag,
   ...natsFlags
 }
 

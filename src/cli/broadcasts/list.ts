@@ -1,6 +1,6 @@
 // `bellcast broadcast list` and `show BROADCAST`: what was published, to whom, and what became of
 // it.
-import * as Console from "effect/Console"
+
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -16,10 +16,11 @@ import {
 import { listBroadcasts } from "#nats/broadcasts/list.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"
 import { channelToken } from "#streams/tokens.ts"
-import { printable, printableJson } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/printable.ts"
 import { broadcastArgument, demandBroadcast } from "../broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { jsonFlag, limitFlag, onOff, timeFlag } from "../terminal/flags.ts"
+import { showOne } from "../nats/show-one.ts"
+import { jsonFlag, limitFlag, optional, timeFlag } from "../terminal/flags.ts"
 import { printRows, table } from "../terminal/table.ts"
 
 type View = typeof BroadcastObject.Type
@@ -38,9 +39,6 @@ export const shownBroadcasts = {
   ],
   none: "no broadcasts"
 }
-
-const optional = <A>(flag: Flag.Flag<A>, description: string) =>
-  flag.pipe(Flag.withDescription(description), Flag.optional)
 
 const filterFlags = {
   channel: optional(Flag.String("channel"), "Only those to this channel alone"),
@@ -138,21 +136,10 @@ const textOf = (view: Detailed): string => {
 }
 
 /** The verb. */
-export const showCommand = Command.make(
-  "show",
-  {
-    broadcast: broadcastArgument.pipe(Argument.withDescription("The broadcast to show")),
-    json: onOff("json", "Print one JSON object"),
-    ...natsFlags
-  },
-  ({ broadcast, json, ...nats }) =>
-    show(broadcast).pipe(
-      Effect.flatMap((view) => Console.log(json ? printableJson(view) : textOf(view))),
-      onNats(nats)
-    )
-).pipe(
-  Command.withDescription("Show a broadcast: its state, who published it, and what became of it"),
-  Command.withExamples([
-    { command: "bellcast broadcast show 5", description: "Show the broadcast with the id 5" }
-  ])
-)
+export const showCommand = showOne({
+  named: broadcastArgument.pipe(Argument.withDescription("The broadcast to show")),
+  read: show,
+  textOf,
+  description: "Show a broadcast: its state, who published it, and what became of it",
+  example: { command: "bellcast broadcast show 5", description: "Show the broadcast with the id 5" }
+})

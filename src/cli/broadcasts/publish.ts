@@ -19,14 +19,8 @@ import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
-import { onOff, timeFlag } from "../terminal/flags.ts"
+import { objectFlag, onOff, optional, several, timeFlag } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
-
-const optional = <A>(flag: Flag.Flag<A>, description: string) =>
-  flag.pipe(Flag.withDescription(description), Flag.optional)
-
-const several = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(`${description}; repeatable`), Flag.atLeast(0))
 
 const flags = {
   data: Argument.String("data").pipe(
@@ -35,9 +29,15 @@ const flags = {
   ),
   file: optional(Flag.String("file"), "A file with the data"),
   dataByLocale: optional(Flag.String("data-by-locale"), "Data by language, a JSON object"),
-  channels: several("channel", "To everybody who is registered to this channel"),
-  users: several("user", "To this user: <policy>:<id> or <policy>:<mail address>"),
-  exceptUsers: several("except-user", "Not to this user"),
+  channels: several(
+    Flag.String("channel"),
+    "To everybody who is registered to this channel; repeatable"
+  ),
+  users: several(
+    Flag.String("user"),
+    "To this user: <policy>:<id> or <policy>:<mail address>; repeatable"
+  ),
+  exceptUsers: several(Flag.String("except-user"), "Not to this user; repeatable"),
   ttl: optional(Flag.Int("ttl"), "How long push services keep it, in seconds; unset: a day"),
   urgency: optional(Flag.Literals("urgency", Urgency.literals), "Unset: normal"),
   topic: optional(Flag.String("topic"), "Replaces pushes with this topic that wait"),
@@ -61,7 +61,7 @@ const flags = {
     )
   ),
   dryRun: onOff("dry-run", "Only count whom it would reach"),
-  json: onOff("json", "Print one JSON object"),
+  json: objectFlag,
   ...natsFlags
 }
 

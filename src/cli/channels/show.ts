@@ -1,7 +1,5 @@
 // `bellcast channel show CHANNEL`: its counts, whom grants name, and what was sent to it last.
-import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
-import * as Command from "effect/cli/Command"
+
 import * as Effect from "effect/Effect"
 import { noPublishers } from "#domain/publisher.ts"
 import { viewOf } from "#gateway/broadcasts/view.ts"
@@ -10,11 +8,11 @@ import { listBroadcasts } from "#nats/broadcasts/list.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { channelBytesMax, channelToken, isChannelToken } from "#streams/tokens.ts"
-import { printable, printableJson } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/printable.ts"
 import { shownBroadcasts } from "../broadcasts/list.ts"
-import { natsFlags, onNats } from "../nats/nats.ts"
+import { showOne } from "../nats/show-one.ts"
 import { failed } from "../terminal/failed.ts"
-import { onOff } from "../terminal/flags.ts"
+import { argument } from "../terminal/flags.ts"
 import { tableOr } from "../terminal/table.ts"
 
 /** The newest broadcasts that are shown. */
@@ -53,21 +51,10 @@ const textOf = (channel: Effect.Success<ReturnType<typeof show>>): string => {
 }
 
 /** The verb. */
-export const showCommand = Command.make(
-  "show",
-  {
-    channel: Argument.String("channel").pipe(Argument.withDescription("The channel's id")),
-    json: onOff("json", "Print one JSON object"),
-    ...natsFlags
-  },
-  ({ channel, json, ...nats }) =>
-    show(channel).pipe(
-      Effect.flatMap((found) => Console.log(json ? printableJson(found) : textOf(found))),
-      onNats(nats)
-    )
-).pipe(
-  Command.withDescription("Show a channel: its counts, its grants and its last broadcasts"),
-  Command.withExamples([
-    { command: "bellcast channel show news", description: "Show the channel news" }
-  ])
-)
+export const showCommand = showOne({
+  named: argument("channel", "The channel's id"),
+  read: show,
+  textOf,
+  description: "Show a channel: its counts, its grants and its last broadcasts",
+  example: { command: "bellcast channel show news", description: "Show the channel news" }
+})

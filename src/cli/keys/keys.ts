@@ -3,7 +3,6 @@
 // settings, and the new settings are printed. A change takes effect at the next start.
 import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { changeKeys, freshPair } from "#secrets/file.ts"
@@ -12,7 +11,7 @@ import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secre
 import { forgetUseridSecret } from "#secrets/userid-adoption.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed, failedBy, noted } from "../terminal/failed.ts"
-import { jsonFlag, onOff } from "../terminal/flags.ts"
+import { argument, jsonFlag, onOff } from "../terminal/flags.ts"
 import { printRows } from "../terminal/table.ts"
 import { changedLines } from "./lines.ts"
 import { newCommand, printNew } from "./new.ts"
@@ -113,7 +112,7 @@ const forgetFlags = {
   ...natsFlags
 }
 const retireFlags = {
-  key: Argument.String("key").pipe(Argument.withDescription("The public key")),
+  key: argument("key", "The public key"),
   force: onOff("force", "Give up the subscriptions made with it"),
   ...natsFlags
 }

@@ -1,4 +1,5 @@
 // `bellcast keys new`, and `keys` alone: fresh secrets, printed or written into a file.
+
 import { fstatSync } from "node:fs"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
@@ -6,6 +7,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { noted } from "../terminal/failed.ts"
+import { optional } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { addToFile } from "./env-file.ts"
 import { newParts, textOf } from "./lines.ts"
@@ -36,11 +38,9 @@ const writeNew = Effect.fnUntraced(function* (file: string) {
 export const newCommand = Command.make(
   "new",
   {
-    env: Flag.String("env").pipe(
-      Flag.withDescription(
-        "Write into this file, for its owner alone; what stands there stays as it is"
-      ),
-      Flag.optional
+    env: optional(
+      Flag.String("env"),
+      "Write into this file, for its owner alone; what stands there stays as it is"
     )
   },
   ({ env }) => (Option.isNone(env) ? printNew : writeNew(env.value))

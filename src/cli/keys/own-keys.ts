@@ -1,23 +1,16 @@
 // The VAPID keys of the service, where a verb runs: from the settings, or from the data folder.
 import * as Effect from "effect/Effect"
-import { settings } from "#config"
 import { loadSecrets } from "#secrets/file.ts"
 import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
-import { everySetting } from "#settings/every-setting.ts"
 import { failed, failedBy } from "../terminal/failed.ts"
+import { ownSettings } from "../terminal/own-settings.ts"
 
-const { dataDir, natsUrl, vapidFormerKeys, vapidPrivateKey, vapidPublicKey } = settings
-const ownSettings = everySetting({
-  dataDir,
-  natsUrl,
-  vapidFormerKeys,
-  vapidPrivateKey,
-  vapidPublicKey
-})
+/** The settings that have the keys. */
+export const keySettings = ["vapidFormerKeys", "vapidPrivateKey", "vapidPublicKey"] as const
 
 /** The keys, with their private halves. `folder`: of the file that has them, if it is a file. */
 export const ownKeys = Effect.gen(function* () {
-  const own = yield* Effect.mapError(ownSettings, failedBy)
+  const own = yield* ownSettings("dataDir", "natsUrl", ...keySettings)
   if (!keysAreSet(own)) {
     const { vapidKeys } = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
     return { set: vapidKeys, folder: own.dataDir }

@@ -5,35 +5,18 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { settings } from "#config"
 import { addressIn, folderAt } from "#embedded/folder.ts"
 import { loadSecrets } from "#secrets/file.ts"
 import { keysAreSet } from "#secrets/secrets.ts"
 import { developmentSubject } from "#secrets/subject.ts"
-import { everySetting } from "#settings/every-setting.ts"
 import { failed, failedBy, noted } from "../terminal/failed.ts"
+import { ownSettings } from "../terminal/own-settings.ts"
 import { allLines } from "./lines.ts"
-
-const {
-  dataDir,
-  useridHmacSecret,
-  vapidFormerKeys,
-  vapidPrivateKey,
-  vapidPublicKey,
-  vapidSubject
-} = settings
-const ownSettings = everySetting({
-  dataDir,
-  useridHmacSecret,
-  vapidFormerKeys,
-  vapidPrivateKey,
-  vapidPublicKey,
-  vapidSubject
-})
+import { keySettings } from "./own-keys.ts"
 
 /** Ignores BELLCAST_NATS_URL, which an operator may have set already for the second process. */
 const show = Effect.gen(function* () {
-  const own = yield* Effect.mapError(ownSettings, failedBy)
+  const own = yield* ownSettings("dataDir", "useridHmacSecret", ...keySettings, "vapidSubject")
   if (keysAreSet({ ...own, natsUrl: Option.none() })) {
     return yield* failed(
       "VAPID keys are set here (BELLCAST_VAPID_...), so those of the data folder are not used"

@@ -4,7 +4,6 @@ import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import * as Config from "effect/Config"
 import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -16,7 +15,7 @@ import { apiAddressIn } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { noted } from "../terminal/failed.ts"
-import { jsonFlag } from "../terminal/flags.ts"
+import { argument, jsonFlag, optional } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { type ApiError, foreign, makeApi, urlDefault } from "./api-client.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
@@ -150,9 +149,7 @@ const explain = ({ message, status }: ApiError): Effect.Effect<void> =>
 const newUser = () => `listener-${randomBytes(4).toString("hex")}:secret`
 
 const flags = {
-  channel: Argument.String("channel").pipe(
-    Argument.withDescription("Channel to register on; it need not exist")
-  ),
+  channel: argument("channel", "Channel to register on; it need not exist"),
   url: Flag.String("url").pipe(
     Flag.withDescription(
       `Base URL of the service (BELLCAST_URL); unset: that of the running one, else ${urlDefault}`
@@ -171,10 +168,7 @@ const flags = {
     Flag.withFallbackConfig(Config.String("BELLCAST_TOKEN")),
     Flag.optional
   ),
-  count: Flag.Int("count").pipe(
-    Flag.withDescription("Exit after this many pushes; unset: never"),
-    Flag.optional
-  ),
+  count: optional(Flag.Int("count"), "Exit after this many pushes; unset: never"),
   json: jsonFlag
 }
 

@@ -3,7 +3,6 @@
 // can push to every browser.
 import { open, rm } from "node:fs/promises"
 import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { isStandIn } from "#domain/subscription/stand-in.ts"
@@ -18,7 +17,7 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed, type VerbFailed } from "../terminal/failed.ts"
-import { onOff } from "../terminal/flags.ts"
+import { argument, onOff } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 
 /** Users whose lists are in memory. */
@@ -105,9 +104,7 @@ const toOutput = Effect.fnUntraced(function* (terminal: boolean) {
 })
 
 const flags = {
-  file: Argument.String("file").pipe(
-    Argument.withDescription("A new file, readable by its owner only; -: standard output")
-  ),
+  file: argument("file", "A new file, readable by its owner only; -: standard output"),
   terminal: onOff("terminal", "Print to a terminal, too"),
   ...natsFlags
 }

@@ -2,21 +2,19 @@
 // service. Repeating it adds nothing. Never shows an endpoint or a key of a subscription.
 import { createReadStream } from "node:fs"
 import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { settings } from "#config"
 import { adoptedKeys } from "#secrets/in-use.ts"
-import { everySetting } from "#settings/every-setting.ts"
 import { ownKeys } from "../keys/own-keys.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { demandLog, demandRoom } from "../nats/room.ts"
-import { failed, failedBy } from "../terminal/failed.ts"
-import { onOff } from "../terminal/flags.ts"
+import { failed } from "../terminal/failed.ts"
+import { argument, onOff, optional, several } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
+import { ownSettings } from "../terminal/own-settings.ts"
 import { ownUsers } from "../users/principal.ts"
 import { check, type Rules, tokensOf } from "./check.ts"
 import { type Line, linesOf } from "./lines.ts"
@@ -28,21 +26,6 @@ const atOnce = 64
 const roomEvery = 1_000
 /** Lines after which the verb says how far it is. */
 const notedEvery = 10_000
-
-const {
-  allowLoopbackEndpoints,
-  pushHosts,
-  registrationsPerUserMax,
-  subscriptionsPerUserMax,
-  subscriptionsPerUserPerHostMax
-} = settings
-const ownSettings = everySetting({
-  allowLoopbackEndpoints,
-  pushHosts,
-  registrationsPerUserMax,
-  subscriptionsPerUserMax,
-  subscriptionsPerUserPerHostMax
-})
 
 /** The keys that can sign here, and that a gateway has started with. */
 const usableHere = Effect.gen(function* () {
@@ -144,20 +127,15 @@ const textOf = (counts: Counts, dryRun: boolean): string => {
 }
 
 const flags = {
-  file: Argument.String("file").pipe(
-    Argument.withDescription("One JSON object in each line; -: standard input")
+  file: argument("file", "One JSON object in each line; -: standard input"),
+  channel: several(Flag.String("channel"), "Register every user on this channel; may be repeated"),
+  key: optional(
+    Flag.String("vapid-public-key"),
+    "The key that subscriptions were made with, where a line names none"
   ),
-  channel: Flag.String("channel").pipe(
-    Flag.withDescription("Register every user on this channel; may be repeated"),
-    Flag.atLeast(0)
-  ),
-  key: Flag.String("vapid-public-key").pipe(
-    Flag.withDescription("The key that subscriptions were made with, where a line names none"),
-    Flag.optional
-  ),
-  policy: Flag.String("policy").pipe(
-    Flag.withDescription("The policy of the users, where lines have their ids at the site"),
-    Flag.optional
+  policy: optional(
+    Flag.String("policy"),
+    "The policy of the users, where lines have their ids at the site"
   ),
   dryRun: onOff("dry-run", "Check and count, store nothing"),
   ...natsFlags
@@ -169,7 +147,13 @@ export const importCommand = Command.make(
   flags,
   ({ channel, dryRun, file, key, policy, ...nats }) =>
     Effect.gen(function* () {
-      const own = yield* Effect.mapError(ownSettings, failedBy)
+      const own = yield* ownSettings(
+        "allowLoopbackEndpoints",
+        "pushHosts",
+        "registrationsPerUserMax",
+        "subscriptionsPerUserMax",
+        "subscriptionsPerUserPerHostMax"
+      )
       const channels = [...channel]
       if (tokensOf(channels) === undefined) return yield* failed("--channel: no name of a channel")
       yield* demandLog

@@ -66,7 +66,7 @@ const urlDefault = "nats://127.0.0.1:4222"
 const reasonOf = ({ cause }: NatsUnavailable) =>
   withoutSecrets(cause instanceof Error ? cause.message : String(cause))
 
-type Failure = NatsUnavailable | NoStorage | AppendConflict | VerbFailed
+export type Failure = NatsUnavailable | NoStorage | AppendConflict | VerbFailed
 
 const inWords = (url: string, error: Failure): string => {
   if (error._tag === "VerbFailed" || error._tag === "NoStorage") return error.message

@@ -1,4 +1,5 @@
-// Flags that several verbs have.
+// Arguments and flags in the forms that several verbs have.
+import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import { millisOf } from "#domain/timestamp.ts"
@@ -7,8 +8,23 @@ import { millisOf } from "#domain/timestamp.ts"
 export const onOff = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
+/** A text that must be given. */
+export const argument = (name: string, description: string) =>
+  Argument.String(name).pipe(Argument.withDescription(description))
+
+/** A flag that may be left out. */
+export const optional = <A>(flag: Flag.Flag<A>, description: string) =>
+  flag.pipe(Flag.withDescription(description), Flag.optional)
+
+/** A flag that may be given any number of times. */
+export const several = <A>(flag: Flag.Flag<A>, description: string) =>
+  flag.pipe(Flag.withDescription(description), Flag.atLeast(0))
+
 /** For verbs that print one line of JSON for each row. */
 export const jsonFlag = onOff("json", "Print JSON lines")
+
+/** For verbs that show one thing. */
+export const objectFlag = onOff("json", "Print one JSON object")
 
 const dateOrTime =
   /^(?:(\d{4}-\d\d-\d\d)(?:T(?=\d)|$))?(?:(\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/i

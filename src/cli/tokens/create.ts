@@ -1,7 +1,6 @@
 // `bellcast token create NAME --channel PATTERN --users --operator --expires TIME`: makes a token
 // and prints it, this once.
 import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -13,7 +12,7 @@ import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { demandRoom } from "../nats/room.ts"
 import { failed } from "../terminal/failed.ts"
-import { onOff } from "../terminal/flags.ts"
+import { argument, onOff, several } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
@@ -65,12 +64,10 @@ const create = Effect.fnUntraced(function* (
 })
 
 const flags = {
-  name: Argument.String("name").pipe(
-    Argument.withDescription("Names the server; its id is token:NAME")
-  ),
-  channels: Flag.String("channel").pipe(
-    Flag.withDescription("A channel, or a pattern in which * stands for any text; repeatable"),
-    Flag.atLeast(0)
+  name: argument("name", "Names the server; its id is token:NAME"),
+  channels: several(
+    Flag.String("channel"),
+    "A channel, or a pattern in which * stands for any text; repeatable"
   ),
   users: onOff("users", "Let its requests name users, such as to log one out everywhere"),
   operator: onOff(

@@ -1,6 +1,6 @@
 // `bellcast token revoke NAME`: no gateway accepts the token a second later.
+
 import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { readServerTime } from "#nats/watch/server-time.ts"
@@ -9,6 +9,7 @@ import { printLeftStanding } from "../broadcasts/left-standing.ts"
 import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
+import { argument } from "../terminal/flags.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
 
 const revoke = Effect.fnUntraced(function* (name: string) {
@@ -26,7 +27,7 @@ const revoke = Effect.fnUntraced(function* (name: string) {
   yield* printLeftStanding(`token:${name}`)
 })
 
-const name = Argument.String("name").pipe(Argument.withDescription("The name of the token"))
+const name = argument("name", "The name of the token")
 
 /** The verb. */
 export const revokeCommand = Command.make("revoke", { name, ...natsFlags }, ({ name, ...nats }) =>

@@ -3,7 +3,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { settings } from "#config"
 import { natsPolicy, nobodyIdFault, policyOf } from "#domain/publisher.ts"
 import type { User } from "#identity/identity.ts"
 import { isAddressHmac, principalNames, userFault } from "#identity/principals.ts"
@@ -11,11 +10,8 @@ import { pseudonyms } from "#identity/pseudonym.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
 import { loadSecrets } from "#secrets/file.ts"
 import { checkUseridSecret } from "#secrets/userid-adoption.ts"
-import { everySetting } from "#settings/every-setting.ts"
 import { failed, failedBy } from "../terminal/failed.ts"
-
-const { dataDir, useridHmacSecret } = settings
-const ownSettings = everySetting({ dataDir, useridHmacSecret })
+import { ownSettings, valuesOf } from "../terminal/own-settings.ts"
 
 const missing =
   "this user needs BELLCAST_USERID_HMAC_SECRET here, as the service has it (or secrets.json of " +
@@ -26,7 +22,7 @@ const missing =
  * none, or another one than the service's.
  */
 const secretOf = Effect.gen(function* () {
-  const own = yield* Effect.mapError(ownSettings, failedBy)
+  const own = yield* ownSettings("dataDir", "useridHmacSecret")
   const secret = yield* Option.match(own.useridHmacSecret, {
     onSome: Effect.succeed,
     onNone: () =>
@@ -46,7 +42,7 @@ const secretOf = Effect.gen(function* () {
  * settings may stand elsewhere; then only modules of an operator are unknown here.
  */
 export const policyFault = Effect.gen(function* () {
-  const { authPolicies } = yield* Effect.mapError(everySetting(identitySettings), failedBy)
+  const { authPolicies } = yield* valuesOf(identitySettings)
   return (principal: string): string | undefined => {
     const policy = policyOf(principal)
     if (policy === undefined || policy === natsPolicy) return undefined

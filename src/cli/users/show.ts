@@ -1,12 +1,11 @@
 // `bellcast user show USER`: the devices, the channels and the last pushes of a user.
-import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
+
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { personOf } from "#gateway/users/user-get.ts"
-import { printable, printableJson } from "#telemetry/printable.ts"
-import { natsFlags, onNats } from "../nats/nats.ts"
-import { onOff } from "../terminal/flags.ts"
+import { printable } from "#telemetry/printable.ts"
+import { showOne } from "../nats/show-one.ts"
+import { argument } from "../terminal/flags.ts"
 import { tableOr } from "../terminal/table.ts"
 import { userGiven, userGivenHelp } from "./given.ts"
 
@@ -46,25 +45,13 @@ const textOf = ({ channels, devices, id, pushes, registrations }: Person): strin
   ].join("\n")
 }
 
-const showCommand = Command.make(
-  "show",
-  {
-    user: Argument.String("user").pipe(Argument.withDescription(userGivenHelp)),
-    json: onOff("json", "Print one JSON object"),
-    ...natsFlags
-  },
-  ({ json, user, ...nats }) =>
-    userGiven(user).pipe(
-      Effect.flatMap(personOf),
-      Effect.flatMap((person) => Console.log(json ? printableJson(person) : textOf(person))),
-      onNats(nats)
-    )
-).pipe(
-  Command.withDescription("Show a user: devices, channels and last pushes, never an endpoint"),
-  Command.withExamples([
-    { command: "bellcast user show openid:anna", description: "Show the user openid:anna" }
-  ])
-)
+const showCommand = showOne({
+  named: argument("user", userGivenHelp),
+  read: (user) => Effect.flatMap(userGiven(user), personOf),
+  textOf,
+  description: "Show a user: devices, channels and last pushes, never an endpoint",
+  example: { command: "bellcast user show openid:anna", description: "Show the user openid:anna" }
+})
 
 /** The verb. */
 export const userCommand = Command.make("user").pipe(

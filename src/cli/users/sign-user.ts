@@ -1,18 +1,19 @@
 // `bellcast sign-user ID`: signs a user's id for the policy `signed`, as the backend of a site
 // does.
+
 import { createHmac } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { lifeMillisMax, secretsOf, signedSettings } from "#identity/policies/signed.ts"
 import { usableGroups, userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
-import { everySetting } from "#settings/every-setting.ts"
 import { secretBytesMin } from "#settings/words.ts"
-import { failed, failedBy, noted } from "../terminal/failed.ts"
+import { failed, noted } from "../terminal/failed.ts"
+import { argument } from "../terminal/flags.ts"
+import { valuesOf } from "../terminal/own-settings.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
 
 /** The first secret, and the first audience, of a policy. */
@@ -20,10 +21,7 @@ const signerOf = Effect.fnUntraced(function* (policy: string) {
   if (kindOf(policy) !== "signed")
     return yield* failed("--policy: Expected signed, or a policy such as signed-shop")
   const prefix = settingPrefix(policy)
-  const { audience, secrets } = yield* Effect.mapError(
-    everySetting(signedSettings(prefix)),
-    failedBy
-  )
+  const { audience, secrets } = yield* valuesOf(signedSettings(prefix))
   const [secret] = secretsOf(secrets)
   if (secret === undefined)
     return yield* failed(
@@ -65,7 +63,7 @@ const sign = Effect.fnUntraced(function* ({ expires, groups, id, policy }: Given
 })
 
 const flags = {
-  id: Argument.String("id").pipe(Argument.withDescription("The user's id at the site")),
+  id: argument("id", "The user's id at the site"),
   expires: Flag.String("expires").pipe(
     Flag.withDescription("How long the token is valid, at most 24h"),
     Flag.withDefault("1h")
