@@ -2,60 +2,59 @@
 // client chose: no endpoint, key, user or path. A process counts what it does itself; Prometheus
 // adds up.
 import * as Effect from "effect/Effect"
-import * as Metric from "effect/Metric"
 import { Settings } from "#config"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StrikeReason } from "#domain/reason.ts"
 import { knownPushHosts } from "#domain/subscription/endpoint.ts"
-import { series } from "./series.ts"
+import { counter, gauge, histogram } from "./series.ts"
 
 // From an immediate delivery to the end of the longest retries.
 const latencySecondsBounds = [
   0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600, 3_600, 86_400
 ]
-const pushes = Metric.counter("bellcast_pushes_total", {
-  description:
-    "Recorded outcomes by fate and push service; a push that is retried counts as " +
-    "retrying too, once for each such attempt",
-  incremental: true
-})
-const attempts = Metric.counter("bellcast_push_attempts_total", {
-  description: "Pushes sent to a push service, whatever came of it",
-  incremental: true
-})
-const latency = Metric.histogram("bellcast_push_latency_seconds", {
-  description: "From the acceptance of a broadcast until a push has its last outcome",
-  boundaries: latencySecondsBounds
-})
-const struck = Metric.counter("bellcast_subscription_strikes_total", {
-  description:
-    "Strikes against subscriptions that could not be reached while others could, by " +
-    "cause and push service",
-  incremental: true
-})
-const suspended = Metric.counter("bellcast_subscriptions_suspended_total", {
-  description: "Subscriptions that nothing is sent to any more, by cause and push service",
-  incremental: true
-})
-const laneBreaker = Metric.gauge("bellcast_lane_breaker_state", {
-  description:
-    "Whether a push service takes our credentials: 0 closed, it does; 1 half-open, the " +
+const countPush = counter(
+  "bellcast_pushes_total",
+  "Recorded outcomes by fate and push service; a push that is retried counts as " +
+    "retrying too, once for each such attempt"
+)
+const countAttempt = counter(
+  "bellcast_push_attempts_total",
+  "Pushes sent to a push service, whatever came of it"
+)
+const observe = histogram(
+  "bellcast_push_latency_seconds",
+  "From the acceptance of a broadcast until a push has its last outcome",
+  latencySecondsBounds
+)
+const countStruck = counter(
+  "bellcast_subscription_strikes_total",
+  "Strikes against subscriptions that could not be reached while others could, by " +
+    "cause and push service"
+)
+const countSuspended = counter(
+  "bellcast_subscriptions_suspended_total",
+  "Subscriptions that nothing is sent to any more, by cause and push service"
+)
+const showCredentials = gauge(
+  "bellcast_lane_breaker_state",
+  "Whether a push service takes our credentials: 0 closed, it does; 1 half-open, the " +
     "next push will tell; 2 open, pushes wait"
-})
-const laneReach = Metric.gauge("bellcast_lane_reach_state", {
-  description:
-    "Whether a push service answers at all: 0 closed, it does; 1 half-open, the next " +
+)
+const showConnectivity = gauge(
+  "bellcast_lane_reach_state",
+  "Whether a push service answers at all: 0 closed, it does; 1 half-open, the next " +
     "push will tell; 2 open, pushes wait"
-})
-const laneHolding = Metric.gauge("bellcast_lane_guard_holding", {
-  description:
-    "1 while a push service says of most subscriptions that they are gone, and is not believed"
-})
-const laneWindow = Metric.gauge("bellcast_lane_window_pushes", {
-  description:
-    "Pushes that may be under way to a push service at once: at most " +
+)
+const showHolding = gauge(
+  "bellcast_lane_guard_holding",
+  "1 while a push service says of most subscriptions that they are gone, and is not believed"
+)
+const showWindow = gauge(
+  "bellcast_lane_window_pushes",
+  "Pushes that may be under way to a push service at once: at most " +
     "BELLCAST_PUSHES_UNDER_WAY_MAX, less while few are needed or it throttles us"
-})
+)
+
 /**
  * The label of a host: the entry of the allow-list that it falls under, or "other" if only `*`
  * allows it. Subdomains share one label.
@@ -73,9 +72,6 @@ export const hostLabel = (hosts: ReadonlyArray<string>): ((host: string) => stri
 /** Counts attempts and outcomes. */
 export const makePushMetrics = Effect.gen(function* () {
   const labelOf = hostLabel((yield* Settings).pushHosts)
-  const countPush = series(pushes)
-  const countAttempt = series(attempts)
-  const observe = series(latency)
   return {
     attempted: (host: string): void => countAttempt({ host: labelOf(host) }, 1),
     recorded: (host: string, { at, fate }: PushResult, acceptedAt: number): void => {
@@ -98,27 +94,15 @@ const breakerStates = ["closed", "half-open", "open"]
 /** Shows the states of push services. If several share a label, the worst of each is shown. */
 export const makePushServiceMetrics = Effect.gen(function* () {
   const labelOf = hostLabel((yield* Settings).pushHosts)
-  const showCredentials = series(laneBreaker)
-  const showConnectivity = series(laneReach)
-  const [showHolding, showWindow] = [series(laneHolding), series(laneWindow)]
   return {
     show: (lanes: Iterable<{ readonly host: string; readonly state: PushServiceState }>): void => {
       for (const [host, list] of Map.groupBy(lanes, (lane) => labelOf(lane.host))) {
-        const most = (read: (state: PushServiceState) => number): number =>
-          Math.max(...list.map(({ state }) => read(state)))
-        showCredentials(
-          { host },
-          most(({ credentials }) => breakerStates.indexOf(credentials))
-        )
-        showConnectivity(
-          { host },
-          most(({ connectivity }) => breakerStates.indexOf(connectivity))
-        )
-        showHolding(
-          { host },
-          most(({ holding }) => Number(holding))
-        )
-        showWindow({ host }, -most(({ window }) => -window))
+        const show = (most: typeof showHolding, read: (state: PushServiceState) => number) =>
+          most({ host }, Math.max(...list.map(({ state }) => read(state))))
+        show(showCredentials, ({ credentials }) => breakerStates.indexOf(credentials))
+        show(showConnectivity, ({ connectivity }) => breakerStates.indexOf(connectivity))
+        show(showHolding, ({ holding }) => Number(holding))
+        showWindow({ host }, Math.min(...list.map(({ state }) => state.window)))
       }
     }
   }
@@ -127,8 +111,6 @@ export const makePushServiceMetrics = Effect.gen(function* () {
 /** Counts strikes and suspensions. */
 export const makeStrikeMetrics = Effect.gen(function* () {
   const labelOf = hostLabel((yield* Settings).pushHosts)
-  const countStruck = series(struck)
-  const countSuspended = series(suspended)
   return {
     struck: (host: string, cause: StrikeReason): void =>
       countStruck({ host: labelOf(host), cause }, 1),

@@ -1,57 +1,57 @@
 // Metrics of the whole service, read from NATS: backlog, and space in streams and buckets.
-import * as Metric from "effect/Metric"
-import { series } from "./series.ts"
+import { counter, gauge } from "./series.ts"
 
-const oldestPush = Metric.gauge("bellcast_oldest_push_age_seconds", {
-  description:
-    "How long ago the oldest broadcast was accepted of which pushes wait, first tries or " +
+const showOldest = gauge(
+  "bellcast_oldest_push_age_seconds",
+  "How long ago the oldest broadcast was accepted of which pushes wait, first tries or " +
     "others; 0 where none waits. Of the whole service"
-})
-const backlogKnown = Metric.gauge("bellcast_backlog_known", {
-  description:
-    "0 while NATS cannot be read: the backlog is that of the last reading, and the age grows on"
-})
-const pendingJobs = Metric.gauge("bellcast_pending_jobs", {
-  description:
-    "Broadcasts to be cut up (planner), shards to be delivered (deliver, limited), " +
+)
+const showKnown = gauge(
+  "bellcast_backlog_known",
+  "0 while NATS cannot be read: the backlog is that of the last reading, and the age grows on"
+)
+const showJobs = gauge(
+  "bellcast_pending_jobs",
+  "Broadcasts to be cut up (planner), shards to be delivered (deliver, limited), " +
     "pushes to be tried again (retry), changes of states of broadcasts (states). Of the whole " +
     "service"
-})
-const appended = Metric.counter("bellcast_stream_messages_total", {
-  description: "Messages ever appended to a stream. Of the whole service",
-  incremental: true
-})
-const streamBytes = Metric.gauge("bellcast_stream_bytes", {
-  description: "Bytes that a stream, or the stream behind a bucket, holds. Of the whole service"
-})
-const streamBytesMax = Metric.gauge("bellcast_stream_bytes_max", {
-  description: "Bytes a stream may hold; full, it refuses. Of the whole service"
-})
-const streamFull = Metric.gauge("bellcast_stream_full", {
-  description:
-    "1 while a stream has less than 5 % of its bytes left, and requests that make it " +
+)
+const countAppended = counter(
+  "bellcast_stream_messages_total",
+  "Messages ever appended to a stream. Of the whole service"
+)
+const showBytes = gauge(
+  "bellcast_stream_bytes",
+  "Bytes that a stream, or the stream behind a bucket, holds. Of the whole service"
+)
+const showBytesMax = gauge(
+  "bellcast_stream_bytes_max",
+  "Bytes a stream may hold; full, it refuses. Of the whole service"
+)
+const showFull = gauge(
+  "bellcast_stream_full",
+  "1 while a stream has less than 5 % of its bytes left, and requests that make it " +
     "grow are refused. Of the whole service"
-})
-const postponed = Metric.counter("bellcast_facts_postponed_total", {
-  description:
-    "Tries to store what follows from an outcome (removals, strikes, retries, ends of " +
-    "broadcasts) that found no room or no server, by type; tried again until stored",
-  incremental: true
-})
-const countPostponed = series(postponed)
+)
+const countPostponed = counter(
+  "bellcast_facts_postponed_total",
+  "Tries to store what follows from an outcome (removals, strikes, retries, ends of " +
+    "broadcasts) that found no room or no server, by type; tried again until stored"
+)
 
 /** Counts a fact that cannot be stored now. `type`: that of its message. */
 export const factPostponed = (type: string): void =>
   countPostponed({ fact: type.replace(/\/\d+$/u, "") }, 1)
-const consumerWorking = Metric.gauge("bellcast_consumer_working", {
-  description:
-    "1 while a durable consumer is there, neither paused nor changed; 0 while not. Of the whole " +
+
+const showWorking = gauge(
+  "bellcast_consumer_working",
+  "1 while a durable consumer is there, neither paused nor changed; 0 while not. Of the whole " +
     "service"
-})
-const consumerRepairs = Metric.counter("bellcast_consumer_repairs_total", {
-  description: "Consumers that this process made again, resumed or changed back",
-  incremental: true
-})
+)
+const addRepair = counter(
+  "bellcast_consumer_repairs_total",
+  "Consumers that this process made again, resumed or changed back"
+)
 
 /** The backlog, as the streams and consumers report it. */
 export interface BacklogState {
@@ -61,8 +61,6 @@ export interface BacklogState {
   readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
 }
 
-const [showOldest, showKnown] = [series(oldestPush), series(backlogKnown)]
-const [showJobs, countAppended] = [series(pendingJobs), series(appended)]
 const counted = new Map<string, number>()
 
 /**
@@ -89,16 +87,11 @@ export interface Room {
   readonly full: boolean
 }
 
-const [showBytes, showBytesMax] = [series(streamBytes), series(streamBytesMax)]
-const showFull = series(streamFull)
-
 export const showRoom = ({ bytes, bytesMax, full, stream }: Room): void => {
   showBytes({ stream }, bytes)
   showBytesMax({ stream }, bytesMax)
   showFull({ stream }, full ? 1 : 0)
 }
-
-const [addRepair, showWorking] = [series(consumerRepairs), series(consumerWorking)]
 
 /** Counts the repair of a consumer that somebody deleted, paused or changed. */
 export const countRepair = (

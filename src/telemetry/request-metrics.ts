@@ -1,45 +1,34 @@
 // Metrics of HTTP requests, of their credentials, and of the limits on connections.
-import * as Metric from "effect/Metric"
-import { series } from "./series.ts"
+import { counter, gauge, histogram } from "./series.ts"
 
 const requestSecondsBounds = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 ]
 
-const requests = Metric.counter("bellcast_http_requests_total", {
-  description:
-    "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
-  incremental: true
-})
-const requestDuration = Metric.histogram("bellcast_http_request_duration_seconds", {
-  description: "How long HTTP requests take",
-  boundaries: requestSecondsBounds
-})
+const countRequest = counter(
+  "bellcast_http_requests_total",
+  "HTTP requests by method, endpoint and status; those inside a batch count one by one as well"
+)
+const observeRequest = histogram(
+  "bellcast_http_request_duration_seconds",
+  "How long HTTP requests take",
+  requestSecondsBounds
+)
 
-const turnedAway = Metric.counter("bellcast_http_turned_away_total", {
-  description:
-    "Connections and requests turned away, by the bound that they met: connections, " +
-    "address, pipelined, unread",
-  incremental: true
-})
+const countTurnedAway = counter(
+  "bellcast_http_turned_away_total",
+  "Connections and requests turned away, by the bound that they met: connections, " +
+    "address, pipelined, unread"
+)
 
-const eventStreams = Metric.gauge("bellcast_event_streams", {
-  description: "Open streams of events"
-})
+const showEventStreams = gauge("bellcast_event_streams", "Open streams of events")
 
-const authentications = Metric.counter("bellcast_authentications_total", {
-  description:
-    "Credentials that a policy looked at, by policy and result: known, invalid, unavailable",
-  incremental: true
-})
+const countAuthentication = counter(
+  "bellcast_authentications_total",
+  "Credentials that a policy looked at, by policy and result: known, invalid, unavailable"
+)
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-
-const countRequest = series(requests)
-const observeRequest = series(requestDuration)
-const countTurnedAway = series(turnedAway)
-const showEventStreams = series(eventStreams)
-const countAuthentication = series(authentications)
 
 /**
  * Limits that a client can meet: connections of the process, connections of one address, pipelined

@@ -28,7 +28,7 @@ const rows = readme
 
 describe("the README of telemetry", () => {
   it("lists every metric with its type, and no other", () => {
-    const defined = [...code.matchAll(/Metric\.(\w+)\(\s*"(\w+)"/g)].map(([, type, name]) => [
+    const defined = [...code.matchAll(/= (\w+)\(\s*"(bellcast_\w+)"/g)].map(([, type, name]) => [
       name,
       type
     ])
