@@ -1,11 +1,10 @@
 // Followers: apply a stream in order from a checkpoint, in one process at a time. The header of
 // streams/followers.ts says why a durable consumer cannot do this.
-import * as Cause from "effect/Cause"
+import { runForever } from "../connection/forever.ts"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
-import * as Schedule from "effect/Schedule"
 import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -20,8 +19,6 @@ import { arrival, batchMax, openInbox, takeBatch } from "./inbox.ts"
 import { acquire, release, renew } from "./lease.ts"
 
 const checkpointMillis = 1_000
-const again = Schedule.spaced("250 millis")
-
 export interface Follower {
   /** Sequence of the last message that an earlier run applied. */
   readonly from: number
@@ -84,17 +81,13 @@ interface RunContext {
   readonly running: Set<FollowerName>
 }
 
-const forever = <E, R>(name: FollowerName, run: Effect.Effect<never, E, R>) => {
-  // While NATS is unavailable, a follower fails four times a second.
-  const log = makeRateLimitedLog(`${name} stopped and starts again`, Effect.logError)
-  return run.pipe(
-    Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause) ? Effect.interrupt : log({ err: Cause.squash(cause) })
-    ),
-    Effect.repeat(again),
-    Effect.andThen(Effect.never)
+/** While NATS is unavailable, a follower fails four times a second. */
+const forever = <E, R>(name: FollowerName, run: Effect.Effect<never, E, R>) =>
+  runForever(
+    run,
+    "250 millis",
+    makeRateLimitedLog(`${name} stopped and starts again`, Effect.logError)
   )
-}
 
 /** Runs `work` while this process has the lease, until either fails. */
 const leased = <R>(

@@ -1,11 +1,11 @@
 // Durable consumers: JetStream gives each message to one worker, and again after a delay if the
 // worker asks for that or dies. Each process handles a bounded number of messages at a time.
+import { runForever } from "../connection/forever.ts"
 import type { JsMsg } from "@nats-io/jetstream"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -48,7 +48,6 @@ const laterMillisMax = 24 * 60 * 60_000
  */
 const manyDeliveries = 100
 const again = "500 millis"
-const restart = Schedule.spaced(again)
 
 export class Consumers extends Context.Service<
   Consumers,
@@ -75,7 +74,7 @@ export class Consumers extends Context.Service<
           const spec = specOf(stream, durable)
           const logs = logsOf(spec.name)
           const run = consume(nats, stream, spec, concurrency, handle, logs)
-          return forever(Effect.scoped(run), logs)
+          return runForever(Effect.scoped(run), again, logs.restarted)
         }
       })
     })
@@ -99,19 +98,6 @@ const logsOf = (name: string) => ({
   )
 })
 type Logs = ReturnType<typeof logsOf>
-
-/** Starts a consumer again that ended or failed: without the consumer, its stage would stop. */
-const forever = <E, R>(
-  run: Effect.Effect<void, E, R>,
-  { restarted }: Logs
-): Effect.Effect<never, never, R> =>
-  run.pipe(
-    Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause) ? Effect.interrupt : restarted({ err: Cause.squash(cause) })
-    ),
-    Effect.repeat(restart),
-    Effect.andThen(Effect.never)
-  )
 
 const consume = Effect.fnUntraced(function* <E, R>(
   { js }: Nats["Service"],

@@ -1,4 +1,5 @@
 // Decodes stored messages: those read by request and those that a consumer received.
+import { type MsgHdrs } from "@nats-io/nats-core"
 import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
 import { decodeMessage, type Message } from "#domain/messages/messages.ts"
 import type { StoredMessage } from "../connection/request.ts"
@@ -67,22 +68,17 @@ export const storedOf = (message: StoredMessage): Stored => {
   })
 }
 
-/** A message that a consumer received. */
-export const storedOfGiven = (msg: JsMsg): Stored =>
+const storedWith = (msg: JsMsg | StoredMsg, headers: MsgHdrs | undefined): Stored =>
   toStored({
     subject: msg.subject,
     seq: msg.seq,
     at: msg.time.getTime(),
     text: () => msg.string(),
-    header: (name) => msg.headers?.get(name) ?? ""
+    header: (name) => headers?.get(name) ?? ""
   })
 
+/** A message that a consumer received. */
+export const storedOfGiven = (msg: JsMsg): Stored => storedWith(msg, msg.headers)
+
 /** A message that was read without a consumer (read-direct.ts). */
-export const storedOfRead = (msg: StoredMsg): Stored =>
-  toStored({
-    subject: msg.subject,
-    seq: msg.seq,
-    at: msg.time.getTime(),
-    text: () => msg.string(),
-    header: (name) => msg.header.get(name)
-  })
+export const storedOfRead = (msg: StoredMsg): Stored => storedWith(msg, msg.header)
