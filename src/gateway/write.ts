@@ -43,6 +43,21 @@ export type Decision<S, C> =
   | { readonly _tag: "Unchanged"; readonly response: ApiResponse }
   | Change<S, C>
 
+/** A response without a write. */
+export const unchanged = (response: ApiResponse) => ({ _tag: "Unchanged", response }) as const
+
+/** A write. `response`: the same from every state, or made from the state after the command. */
+export const changed = <const C extends Command, S = unknown>(
+  command: C,
+  response: ApiResponse | ((state: S) => ApiResponse),
+  more: Pick<Change<S, C>, "growth" | "moves" | "by"> = {}
+): Change<S, C> => ({
+  _tag: "Change",
+  command,
+  response: typeof response === "function" ? response : () => response,
+  ...more
+})
+
 /** The caller who writes, the user whose state changes, and the request. */
 export type Writer = Pick<Call, "request" | "caller" | "user">
 

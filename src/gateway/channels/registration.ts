@@ -1,5 +1,6 @@
 // PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both respond 202 after
 // the change is visible.
+
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
@@ -12,6 +13,7 @@ import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
+import { changed, unchanged } from "../write.ts"
 import { channelIdOf } from "./id.ts"
 import { mayRegister } from "./publishers.ts"
 
@@ -20,8 +22,6 @@ export const Acknowledgement = Schema.Struct({
   message: Schema.Literal("Accepted")
 })
 export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
-
-const unchanged = { _tag: "Unchanged", response: accepted } as const
 
 /** Whether a registration begins the channel. */
 const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
@@ -39,22 +39,19 @@ export const register: Pick<Operation<void>, "run" | "doc"> = {
       channel,
       call,
       Effect.fnUntraced(function* (registration, now) {
-        if (registration?.on) return unchanged
+        if (registration?.on) return unchanged(accepted)
         const [count, isNew] = yield* Effect.all([registrationsOf(user), isNewChannel(channel)], {
           concurrency: 2
         })
         if (count >= registrationsPerUserMax) return yield* refuse("tooManyRegistrations")
-        return {
-          _tag: "Change" as const,
-          growth: isNew ? ("channel" as const) : ("registration" as const),
-          command: {
-            type: "registration.put/1" as const,
-            user: id,
-            at: now,
-            registrationsMax: registrationsPerUserMax
-          },
-          response: () => accepted
-        }
+        const registrationsMax = registrationsPerUserMax
+        return changed(
+          { type: "registration.put/1", user: id, at: now, registrationsMax },
+          accepted,
+          {
+            growth: isNew ? "channel" : "registration"
+          }
+        )
       })
     )
   }),
@@ -79,12 +76,8 @@ export const endRegistration = (channel: ChannelToken, call: Call) =>
   changeRegistration(channel, call, (registration, now) =>
     Effect.succeed(
       registration?.on
-        ? {
-            _tag: "Change",
-            command: { type: "registration.delete/1", user: call.user!.id, at: now },
-            response: () => accepted
-          }
-        : unchanged
+        ? changed({ type: "registration.delete/1", user: call.user!.id, at: now }, accepted)
+        : unchanged(accepted)
     )
   )
 

@@ -1,10 +1,12 @@
 // DELETE /: removes all that is stored of the caller as a reader, in every channel and browser.
+
 import * as Effect from "effect/Effect"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
 import { registeredChannels, registrationsAtOnce } from "#nats/kv/registered.ts"
 import { changeList } from "../changes.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
+import { changed, unchanged } from "../write.ts"
 import { Acknowledgement, accepted, endRegistration } from "./registration.ts"
 
 const removeSubscriptions = (call: Call) =>
@@ -17,12 +19,8 @@ const removeSubscriptions = (call: Call) =>
     const { id: user } = call.user!
     return Effect.succeed(
       removed.length === 0
-        ? { _tag: "Unchanged" as const, response: accepted }
-        : {
-            _tag: "Change" as const,
-            command: { type: "subscription.delete/1" as const, user, removed },
-            response: () => accepted
-          }
+        ? unchanged(accepted)
+        : changed({ type: "subscription.delete/1", user, removed }, accepted)
     )
   })
 

@@ -4,7 +4,7 @@ import { registeredChannels } from "#nats/kv/registered.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { changeRegistration } from "../changes.ts"
 import { ok } from "../http/request.ts"
-import type { Writer } from "../write.ts"
+import { changed, unchanged, type Writer } from "../write.ts"
 
 const response = ok({})
 
@@ -18,12 +18,8 @@ export const carryRegistrations = Effect.fnUntraced(function* (standIn: UserToke
     yield* changeRegistration(channel, writer, (registration, at) =>
       Effect.succeed(
         registration?.on
-          ? { _tag: "Unchanged", response }
-          : {
-              _tag: "Change",
-              command: { type: "registration.put/1", user: writer.user!.id, at },
-              response: () => response
-            }
+          ? unchanged(response)
+          : changed({ type: "registration.put/1", user: writer.user!.id, at }, response)
       )
     )
 })

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
-import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription/command.ts"
+import type { SubscriptionData } from "#domain/subscription/command.ts"
 import { listBytesMax, listFits, listMarginBytes } from "#domain/subscription/list-bounds.ts"
 import {
   atEndpoint,
@@ -27,7 +27,7 @@ import { type Preconditions, readPreconditions, stamp } from "../http/preconditi
 import { type Call, ok } from "../http/request.ts"
 import { queryPairs } from "../listing/query.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
-import { type Decision, valueAt, type Writer } from "../write.ts"
+import { changed, valueAt, type Writer } from "../write.ts"
 import { carryRegistrations } from "./carry.ts"
 import { isId, unknownSubscription } from "./id.ts"
 import { asksForRenewal, newRenewal, renewalHash } from "./renewal.ts"
@@ -187,16 +187,7 @@ export const store = Effect.fnUntraced(function* (
   // The real sequence is unknown yet. The largest one has the most digits.
   if (!listFits(evolveList(list, command, Number.MAX_SAFE_INTEGER), listBytesMax - listMarginBytes))
     return yield* refuse("listTooLarge")
-  const decision: Decision<SubscriptionList, SubscriptionCommand> = {
-    _tag: "Change",
-    command,
-    moves: moved !== undefined,
-    response: (after) =>
-      ok(
-        { data: viewOf(after, id), ...(secret && { renewal: secret }) },
-        stamp(lastModified),
-        status
-      )
-  }
-  return decision
+  const response = (after: SubscriptionList) =>
+    ok({ data: viewOf(after, id), ...(secret && { renewal: secret }) }, stamp(lastModified), status)
+  return changed(command, response, { moves: moved !== undefined })
 })

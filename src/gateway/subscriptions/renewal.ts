@@ -7,7 +7,7 @@ import type { Caller } from "#identity/identity.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { stamp } from "../http/preconditions.ts"
 import { type ApiRequest, ok } from "../http/request.ts"
-import type { Decision } from "../write.ts"
+import { changed, type Decision } from "../write.ts"
 import { viewOf } from "./view.ts"
 
 /** Whether a request asks for a secret: `Prefer: renewal` (RFC 7240). */
@@ -39,17 +39,9 @@ export const refreshed = (
   const secret = newRenewal(user, id)
   const { lastModified, seq } = list.subscriptions[id]!
   const body = { data: viewOf(list, id), renewal: secret }
-  return {
-    _tag: "Change",
-    command: {
-      type: "subscription.renewable/1",
-      user: name,
-      id,
-      generation: seq,
-      renewal: renewalHash(secret),
-      isRepeated,
-      at: now
-    },
-    response: () => ok(body, stamp(lastModified))
-  }
+  const of = { user: name, id, generation: seq, renewal: renewalHash(secret) }
+  return changed(
+    { type: "subscription.renewable/1", ...of, isRepeated, at: now },
+    ok(body, stamp(lastModified))
+  )
 }

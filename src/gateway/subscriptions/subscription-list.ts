@@ -1,4 +1,5 @@
 // GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
+
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
@@ -18,6 +19,7 @@ import { project, rowsOf, textOf, tombstoneRowsOf } from "../listing/row.ts"
 import { placeOf } from "../listing/sort.ts"
 import { forUserInPath, ownerPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
+import { changed, unchanged } from "../write.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
 
 /** The header that leads to the next page. */
@@ -139,12 +141,8 @@ export const listDelete: Operation<ListInput> = {
             ...deprecation(listing, call)
           }
         )
-        if (removed.length === 0) return { _tag: "Unchanged" as const, response }
-        return {
-          _tag: "Change" as const,
-          command: { type: "subscription.delete/1" as const, user, removed },
-          response: () => response
-        }
+        if (removed.length === 0) return unchanged(response)
+        return changed({ type: "subscription.delete/1", user, removed }, response)
       })
     )
   }),

@@ -10,7 +10,7 @@ import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type ApiResponse, type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import type { Decision, Writer } from "../write.ts"
+import { changed, type Decision, unchanged, type Writer } from "../write.ts"
 import { isId } from "./id.ts"
 import { type Posted, type PostInput, postDoc, readPost, store } from "./put.ts"
 import { refreshed } from "./renewal.ts"
@@ -61,16 +61,10 @@ const decideStored = Effect.fnUntraced(function* (
     return yield* store(writer, list, { ...posted, ...asStored(stored) }, now, 200)
   if (posted.renews) return refreshed(writer.caller!, list, posted.id, now, false)
   const response = ok({ data: viewOf(list, posted.id) }, stamp(stored.lastModified))
-  if (stored.suspended === undefined) return { _tag: "Unchanged" as const, response }
+  if (stored.suspended === undefined) return unchanged(response)
   // The browser is active: send to the subscription again. The response stays the same.
-  const command = {
-    type: "subscription.cleared/1",
-    id: posted.id,
-    generation: stored.seq,
-    by: "user",
-    at: now
-  } as const
-  return { _tag: "Change" as const, command, response: () => response }
+  const of = { id: posted.id, generation: stored.seq }
+  return changed({ type: "subscription.cleared/1", ...of, by: "user", at: now }, response)
 })
 
 export const subscriptionPost: Operation<PostInput> = {

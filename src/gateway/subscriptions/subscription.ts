@@ -1,4 +1,5 @@
 // GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
+
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
@@ -11,6 +12,7 @@ import { noStore } from "../http/response-headers.ts"
 import { type ListInput, readQuery } from "../listing/read-query.ts"
 import { project, type Row } from "../listing/row.ts"
 import type { Operation } from "../operation.ts"
+import { changed } from "../write.ts"
 import { idInPath, unknownSubscription } from "./id.ts"
 import { type PostInput, postDoc, readPut, store } from "./put.ts"
 import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
@@ -94,19 +96,11 @@ export const subscriptionDelete: Operation<ListInput> = {
         if (existing === undefined) return yield* unknownSubscription(id)
         yield* checked(violated(preconditions, targetOf(existing)))
         const lastModified = nextTimestamp(list, now)
-        return {
-          _tag: "Change" as const,
-          command: {
-            type: "subscription.delete/1" as const,
-            user,
-            removed: [{ id, lastModified }]
-          },
-          response: () =>
-            ok(
-              { data: project({ own: tombstone(id, lastModified), data: {} }, fields) },
-              stamp(lastModified)
-            )
-        }
+        const data = project({ own: tombstone(id, lastModified), data: {} }, fields)
+        return changed(
+          { type: "subscription.delete/1", user, removed: [{ id, lastModified }] },
+          ok({ data }, stamp(lastModified))
+        )
       })
     )
   }),

@@ -1,5 +1,6 @@
 // POST /users/{user}/subscriptions/{id}/restore: puts a subscription back that a push service
 // called gone, or ends its suspension. For operators.
+
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
@@ -17,6 +18,7 @@ import { userInPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { about } from "../operators.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
+import { changed, unchanged } from "../write.ts"
 import { Device, deviceOf } from "./device.ts"
 
 /** Longest read of the history of one user. The command `restore` reads any history. */
@@ -33,8 +35,7 @@ const decide = Effect.fnUntraced(function* (
   by: string
 ) {
   const stored = storedIn(list, id)
-  if (stored !== undefined && stored.suspended === undefined)
-    return { _tag: "Unchanged", response: done } as const
+  if (stored !== undefined && stored.suspended === undefined) return unchanged(done)
   // A subscription that its user removed, or that another one took, is not given back.
   const removal = yield* Effect.timeoutOrElse(findRemoval(user, id), {
     duration: historyMillis,
@@ -49,7 +50,7 @@ const decide = Effect.fnUntraced(function* (
     message.type === "subscription.put/1"
       ? { type: message.type, ...message.body }
       : { type: message.type, ...message.body }
-  return { _tag: "Change", command, by, response: () => done } as const
+  return changed(command, done, { by })
 })
 
 const restore = Effect.fnUntraced(function* (call: Call & { readonly user: User }, id: string) {
