@@ -1,5 +1,6 @@
 // `bellcast publish DATA --channel CHANNEL`: publishes by a request on NATS, so that a gateway
 // decides as it does for every other publisher.
+
 import { readFileSync } from "node:fs"
 import { text } from "node:stream/consumers"
 import * as Console from "effect/Console"
@@ -12,7 +13,9 @@ import * as Schema from "effect/Schema"
 import { jsonObjectOf } from "#basics/json.ts"
 import { payloadBytesMax, Urgency } from "#domain/broadcast.ts"
 import { pauseWhenOf } from "#domain/pause-when.ts"
+import { Accepted } from "#gateway/broadcasts/publish/accepted.ts"
 import { bodiesMax } from "#gateway/broadcasts/publish/direct-post.ts"
+import { Reach } from "#gateway/broadcasts/publish/dry-run.ts"
 import { bodyBytesMax } from "#gateway/http/body.ts"
 import { requestApi } from "#nats/connection/api-request.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -147,16 +150,6 @@ const refusal = (status: number, body: unknown, source: string) => {
   return failed(status === 403 ? said + hint : said)
 }
 
-const Reach = Schema.Struct({
-  data: Schema.Struct({
-    people: Schema.Int,
-    browsers: Schema.Int,
-    estimated: Schema.Boolean,
-    without_subscription: Schema.optionalKey(Schema.Int)
-  })
-})
-const Accepted = Schema.Struct({ id: Schema.String, warnings: Schema.Array(Schema.String) })
-
 const publish = Effect.fnUntraced(function* (given: Given) {
   const { json, source } = given
   const request = yield* requestOf(given)
@@ -168,7 +161,7 @@ const publish = Effect.fnUntraced(function* (given: Given) {
   const got = jsonObjectOf(reply.text)
   if (reply.status > 0) return yield* refusal(reply.status, got, source)
   if (json) return yield* Console.log(printableJson(got))
-  if (Schema.is(Reach)(got)) {
+  if (Schema.is(Schema.Struct({ data: Reach }))(got)) {
     const { browsers, estimated, people } = got.data
     const about = estimated ? "about " : ""
     return yield* Console.log(`would go to ${about}${browsers} browsers of ${people} people`)

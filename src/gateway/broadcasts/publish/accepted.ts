@@ -9,6 +9,8 @@ import { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { Acknowledgement, accepted } from "../../channels/registration.ts"
 import type { ApiResponse, Call } from "../../http/request.ts"
+import { dryRun, Reach } from "./dry-run.ts"
+import { type Broadcast, publish } from "./publish.ts"
 
 /** The fields of a body that publishes. */
 export const published = {
@@ -40,8 +42,15 @@ export const Accepted = Schema.Struct({
   warnings: Schema.Array(Schema.String)
 })
 
+/** The common part of the descriptions. */
+export const publishDoc = {
+  parameters: ["broadcast"],
+  responses: { 200: Schema.Struct({ data: Reach }), 202: Accepted },
+  errors: [400, 403, 413, 415, 429, 507]
+}
+
 /** Sentences about those of these channels that nobody is registered to. */
-export const channelWarnings = Effect.fnUntraced(function* (channels: Recipients["channels"]) {
+const channelWarnings = Effect.fnUntraced(function* (channels: Recipients["channels"]) {
   const empty = yield* (yield* JoinedChannels).without(channels)
   return empty.map((channel) => `Nobody is registered to the channel ${decodeToken(channel)}`)
 })
@@ -64,3 +73,22 @@ export const acceptedAt = (
   }
   return { ...accepted, body: data, broadcast, headers: { Location: url } }
 }
+
+interface Given extends Omit<Broadcast, "body"> {
+  readonly body: Schema.Struct.Type<typeof published>
+}
+
+/** Stores a broadcast, or counts whom it would reach. `path`: that of its channel, if it has one. */
+export const accept = Effect.fnUntraced(function* (
+  { body: { at: _, dry_run, pause_when: __, rate: ___, ...body }, ...given }: Given,
+  path: string,
+  call: Call
+) {
+  const { to } = given
+  if (dry_run === true) return yield* dryRun(to, body, call)
+  const [broadcast, warnings] = yield* Effect.all(
+    [publish({ ...given, body }, call.caller!), channelWarnings(to.channels)],
+    { concurrency: 2 }
+  )
+  return acceptedAt(path, broadcast, body, call, warnings)
+})

@@ -9,9 +9,8 @@ import { readBody } from "../../http/body.ts"
 import type { ErrorDetail } from "../../http/errors.ts"
 import type { Call } from "../../http/request.ts"
 import type { Operation } from "../../operation.ts"
-import { Accepted, acceptedAt, channelWarnings, published } from "./accepted.ts"
-import { dryRun, Reach } from "./dry-run.ts"
-import { type Given, publish, readGiven, withOptions } from "./publish.ts"
+import { accept, publishDoc, published } from "./accepted.ts"
+import { type Given, readGiven, withOptions } from "./publish.ts"
 
 const Body = Schema.Struct(published)
 
@@ -32,25 +31,16 @@ export const broadcastPost: Operation<Input> = {
   takesJson: "withBody",
   exposes: ["Location"],
   read,
-  run: Effect.fnUntraced(function* (
-    { body: { at: _, dry_run, pause_when: __, rate: ___, ...body }, ...given },
-    call
-  ) {
+  run: Effect.fnUntraced(function* (input, call) {
     const id = yield* channelIdOf(call.params)
     const to = { channels: [channelToken(id)], users: [], except: [] }
-    if (dry_run === true) return yield* dryRun(to, body, call)
-    const [broadcast, warnings] = yield* Effect.all(
-      [publish({ ...given, body, to, isPlain: true }, call.caller!), channelWarnings(to.channels)],
-      { concurrency: 2 }
-    )
-    return acceptedAt(`/channels/${encodeURIComponent(id)}`, broadcast, body, call, warnings)
+    const path = `/channels/${encodeURIComponent(id)}`
+    return yield* accept({ ...input, to, isPlain: true }, path, call)
   }),
   doc: {
     summary: "Broadcast to everybody who is registered to a channel",
-    parameters: ["broadcast"],
+    ...publishDoc,
     body: Body,
-    bodyExample: pushExample,
-    responses: { 200: Schema.Struct({ data: Reach }), 202: Accepted },
-    errors: [400, 403, 413, 415, 429, 507]
+    bodyExample: pushExample
   }
 }

@@ -13,9 +13,8 @@ import { type ErrorDetail, errorIn, refuse } from "../../http/errors.ts"
 import type { Call } from "../../http/request.ts"
 import { userIdFault } from "../../named-user.ts"
 import type { Operation } from "../../operation.ts"
-import { Accepted, acceptedAt, channelWarnings, published } from "./accepted.ts"
-import { dryRun, Reach } from "./dry-run.ts"
-import { type Given, publish, readGiven, withOptions } from "./publish.ts"
+import { accept, publishDoc, published } from "./accepted.ts"
+import { type Given, readGiven, withOptions } from "./publish.ts"
 
 /** 256 KiB: users, channels and variants together are at most so many bytes. */
 export const bodiesMax = 16
@@ -92,27 +91,17 @@ export const directPost: Operation<Input> = {
   takesJson: "always",
   exposes: ["Location"],
   read,
-  run: Effect.fnUntraced(function* (
-    { body: { at: _, dry_run, pause_when: __, rate: ___, to: named, ...body }, to, ...given },
-    call
-  ) {
+  run: Effect.fnUntraced(function* ({ body: { to: named, ...body }, ...input }, call) {
     const { channels = [], except_users = [], users = [] } = named
     const namesUsers = users.length + except_users.length > 0
     if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
-    if (dry_run === true) return yield* dryRun(to, body, call)
-    const [broadcast, warnings] = yield* Effect.all(
-      [publish({ ...given, body, to, isPlain: false }, call.caller!), channelWarnings(to.channels)],
-      { concurrency: 2 }
-    )
-    return acceptedAt("", broadcast, body, call, warnings)
+    return yield* accept({ ...input, body, isPlain: false }, "", call)
   }),
   doc: {
     summary: "Broadcast to several channels and to users, each browser once",
-    parameters: ["broadcast"],
+    ...publishDoc,
     body: Body,
     bodyExample: { ...pushExample, to: { channels: ["news"] } },
-    bodyRequired: true,
-    responses: { 200: Schema.Struct({ data: Reach }), 202: Accepted },
-    errors: [400, 403, 413, 415, 429, 507]
+    bodyRequired: true
   }
 }

@@ -81,7 +81,7 @@ export const withOptions = Effect.fnUntraced(function* (
 })
 
 /** The broadcast of a request. */
-interface Broadcast extends Given {
+export interface Broadcast extends Given {
   readonly body: BroadcastBody
   /** Sorted: the same recipients are the same broadcast. */
   readonly to: Recipients
