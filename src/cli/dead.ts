@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { DeadLetter } from "#domain/job.ts"
 import { listDeadLetters } from "#nats/broadcasts/dead-letters.ts"
+import { readOn } from "#nats/broadcasts/read-on.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { broadcastArgument, commandOf } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
@@ -27,16 +28,10 @@ const shownOf = (letter: DeadLetter): Letter => {
 /** The dead letters of one broadcast or of all, the oldest first. */
 const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
   if (Option.isSome(broadcast)) yield* commandOf(broadcast.value)
-  const found: Array<Letter> = []
-  for (let from: number | undefined = 1; from !== undefined; ) {
-    const page: Effect.Success<ReturnType<typeof listDeadLetters>> = yield* listDeadLetters(
-      Option.getOrUndefined(broadcast),
-      from
-    )
-    for (const letter of page.letters) found.push(shownOf(letter))
-    from = page.next
-  }
-  return found
+  const found = yield* readOn(Number.POSITIVE_INFINITY, (from: number | undefined) =>
+    listDeadLetters(Option.getOrUndefined(broadcast), from ?? 1)
+  )
+  return found.map(shownOf)
 })
 
 const shown = {

@@ -14,6 +14,7 @@ import {
   viewOf
 } from "#gateway/broadcasts/view.ts"
 import { listBroadcasts } from "#nats/broadcasts/list.ts"
+import { readOn } from "#nats/broadcasts/read-on.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
@@ -58,14 +59,11 @@ interface Filters {
   readonly limit: number
 }
 
-/** Reads on where a look at many broadcasts found fewer than wanted. */
-const list = Effect.fnUntraced(function* ({ limit, ...filters }: Filters) {
-  const views: Array<View> = []
-  let behind: number | undefined
-  do {
-    const { next, rows } = yield* listBroadcasts({
+const list = Effect.fnUntraced(function* (filters: Filters) {
+  const rows = yield* readOn(filters.limit, (behind: number | undefined, limit) =>
+    listBroadcasts({
       channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
-      limit: limit - views.length,
+      limit,
       behind,
       since: Option.getOrUndefined(filters.since)?.getTime(),
       before: Option.getOrUndefined(filters.before)?.getTime(),
@@ -73,10 +71,8 @@ const list = Effect.fnUntraced(function* ({ limit, ...filters }: Filters) {
       state: Option.getOrUndefined(filters.state),
       isShown: () => Effect.succeed(true)
     })
-    for (const { origin, standing } of rows) views.push(yield* viewOf(origin, standing))
-    behind = next
-  } while (behind !== undefined && views.length < limit)
-  return views
+  )
+  return yield* Effect.forEach(rows, ({ origin, standing }) => viewOf(origin, standing))
 })
 
 /** The verb. */

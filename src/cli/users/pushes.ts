@@ -1,10 +1,12 @@
 // `bellcast audit --user USER`: which broadcasts could go to a user, and what became of each push.
+
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { aheadMillisMax } from "#domain/broadcast-start.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"
 import { type ForUser, listForUser, pushesTo } from "#nats/broadcasts/for-user.ts"
+import { readOn } from "#nats/broadcasts/read-on.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
@@ -88,31 +90,21 @@ const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) 
   return [{ origin, standing, pushes: yield* pushesTo(origin, user) }]
 })
 
-/** Reads on where a look at many broadcasts found fewer than wanted. */
-const selected = Effect.fnUntraced(function* (
-  user: UserToken,
-  { before, channel, limit, since }: Filters,
-  now: number
-) {
+const selected = (user: UserToken, filters: Filters, now: number) => {
   // LOG has broadcasts for years, WORK their pushes for some weeks after the start.
   const oldest = now - streams.work.maxAgeMillis - aheadMillisMax
-  const begin = Option.getOrElse(since, () => new Date(oldest))
-  const all: Array<ForUser> = []
-  let behind: number | undefined
-  do {
-    const { found, next } = yield* listForUser(user, {
-      channel: Option.getOrUndefined(Option.map(channel, channelToken)),
-      limit: Math.min(limit - all.length, pageMax),
+  const begin = Option.getOrElse(filters.since, () => new Date(oldest))
+  return readOn(filters.limit, (behind: number | undefined, limit) =>
+    listForUser(user, {
+      channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
+      limit: Math.min(limit, pageMax),
       behind,
       readMax,
       since: begin.getTime(),
-      before: Option.getOrUndefined(before)?.getTime()
+      before: Option.getOrUndefined(filters.before)?.getTime()
     })
-    all.push(...found)
-    behind = next
-  } while (behind !== undefined && all.length < limit)
-  return all
-})
+  )
+}
 
 /** Prints the pushes to a user: of one broadcast, or of those that the filters select. */
 export const auditUser = Effect.fnUntraced(function* (

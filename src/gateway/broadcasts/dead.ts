@@ -84,17 +84,15 @@ export const deadGet: Operation<Input> = {
   run: Effect.fnUntraced(function* (input, call) {
     const { broadcast, listing } = input
     const from = yield* begin(input)
-    const { letters, next } =
-      from === undefined
-        ? { letters: [], next: undefined }
-        : yield* listDeadLetters(broadcast, from)
+    const { next, rows } =
+      from === undefined ? { rows: [], next: undefined } : yield* listDeadLetters(broadcast, from)
     const pages = yield* nextPage(call, listing, {
       path: "/dead",
       place: next === undefined ? undefined : { seq: next },
-      count: letters.length,
+      count: rows.length,
       limit: undefined
     })
-    return ok({ data: causesOf(letters) }, { ...noStore, ...pages })
+    return ok({ data: causesOf(rows) }, { ...noStore, ...pages })
   }),
   doc: {
     summary: "Count the pushes that were given up, by cause",

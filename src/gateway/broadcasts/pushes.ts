@@ -81,7 +81,7 @@ export const pushesGet: Operation<Input> = {
     if (user !== undefined && !(yield* isOperator(call.caller!))) return yield* refuse("forbidden")
     const limit = yield* limitOf(listing, pushesMax)
     const { i = 0, seq = 1 } = listing.token?.last_object ?? {}
-    const { next, results } = yield* listPushes(origin, {
+    const { next, rows } = yield* listPushes(origin, {
       user: user?.user,
       from: { seq: Number(seq), i: Number(i) },
       limit,
@@ -92,10 +92,10 @@ export const pushesGet: Operation<Input> = {
     const pages = yield* nextPage(call, listing, {
       path: `/broadcasts/${origin.stored.seq}/pushes`,
       place: next && { ...next },
-      count: results.length,
+      count: rows.length,
       limit
     })
-    const response = ok({ data: results.map(pushView) }, { ...noStore, ...pages })
+    const response = ok({ data: rows.map(pushView) }, { ...noStore, ...pages })
     return user === undefined ? response : { ...response, person: user.user }
   }),
   doc: {

@@ -1,13 +1,12 @@
 // Page tokens: the place where the next page begins, opaque to clients and signed for one user. A
 // DELETE may use a token only once, and notes that in the bucket `cache` for all gateways.
-import { randomUUID, timingSafeEqual } from "node:crypto"
+
+import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
-import { textHmac } from "#basics/hmac.ts"
+import { isSameSecret } from "#basics/hmac.ts"
 import { isObject, type JsonObject, parseJson } from "#basics/json.ts"
-import { Settings } from "#config"
+import { hmacFor, useridSecret } from "#identity/secret-hmacs.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { errorIn, refuseInvalid } from "../http/errors.ts"
@@ -51,12 +50,8 @@ export const pageTokenOf = (text: string): PageToken | undefined => {
 const purpose = "bellcast page token"
 
 /** The HMAC-SHA256 of a token and its user, with a key derived from the user id secret. */
-export const signatureOf = (secret: string, user: string, signed: string): string =>
-  textHmac(textHmac(secret)(purpose, "hex"))(`${user}.${signed}`, "base64url")
-
-const secretOf = Effect.map(Settings, ({ useridHmacSecret }) =>
-  Option.match(useridHmacSecret, { onNone: () => "", onSome: Redacted.value })
-)
+const signatureOf = (secret: string, user: string, signed: string): string =>
+  hmacFor(secret, purpose)(`${user}.${signed}`, "base64url")
 
 export const issueToken = Effect.fnUntraced(function* (
   user: string,
@@ -66,7 +61,7 @@ export const issueToken = Effect.fnUntraced(function* (
   const expires = (yield* Clock.currentTimeMillis) + validitySeconds * 1000
   const token = { last_object: lastObject, offset, nonce: randomUUID(), expires }
   const signed = Buffer.from(JSON.stringify(token)).toString("base64url")
-  return `${signed}.${signatureOf(yield* secretOf, user, signed)}`
+  return `${signed}.${signatureOf(yield* useridSecret, user, signed)}`
 })
 
 /** Whether a gateway with the same secret issued the token to this user. */
@@ -74,9 +69,7 @@ export const isGenuine = Effect.fnUntraced(function* (
   { signature, signed }: PageToken,
   user: string
 ) {
-  const expected = Buffer.from(signatureOf(yield* secretOf, user, signed))
-  const given = Buffer.from(signature)
-  return given.length === expected.length && timingSafeEqual(given, expected)
+  return isSameSecret(signature, signatureOf(yield* useridSecret, user, signed))
 })
 
 /** Uses a token up. Rejects a token that is too old, or that any gateway has seen before. */

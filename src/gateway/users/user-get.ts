@@ -47,8 +47,8 @@ const lastOf = Effect.fnUntraced(function* (user: UserToken) {
   let behind: number | undefined
   for (let looks = 0; looks < looksMax; looks++) {
     const bounds = { limit: broadcastsMax, behind, since: undefined, before: undefined }
-    const { found, next } = yield* listForUser(user, { ...bounds, channel: undefined })
-    reached.push(...found.filter(({ pushes }) => pushes.length > 0))
+    const { next, rows } = yield* listForUser(user, { ...bounds, channel: undefined })
+    reached.push(...rows.filter(({ pushes }) => pushes.length > 0))
     behind = next
     if (behind === undefined || reached.length >= broadcastsMax) break
   }

@@ -1,10 +1,12 @@
 // The cookie of a browser between the beginning and the end of a login. The provider
 // returns a number that only this cookie has, so nobody can end a login of his own in somebody
 // else's browser. Beginning a login stores nothing on the server, so it cannot fill the storage.
-import { randomBytes, timingSafeEqual } from "node:crypto"
+
+import { randomBytes } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { isSameSecret } from "#basics/hmac.ts"
 import { Settings } from "#config"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { settingsFault } from "#settings/every-setting.ts"
@@ -38,11 +40,6 @@ const cookieOf = (cookies: string | undefined, name: string): string | undefined
     .find((pair) => pair.startsWith(`${name}=`))
     ?.slice(name.length + 1)
 
-const isEqual = (a: string, b: string): boolean => {
-  const [first, second] = [Buffer.from(a), Buffer.from(b)]
-  return first.length === second.length && timingSafeEqual(first, second)
-}
-
 /** The cookie that holds a state, sealed. */
 const cookieWith = (hmac: ReturnType<typeof hmacFor>, policy: string, sameSite: "None" | "Lax") => {
   // Only this server can set a cookie with this prefix (RFC 6265bis section 4.1.3.2), and only by
@@ -60,7 +57,7 @@ const cookieWith = (hmac: ReturnType<typeof hmacFor>, policy: string, sameSite: 
     /** The state in a Cookie header, even if its time is over. */
     find: (cookies: string | undefined): BrowserState | undefined => {
       const [text = "", seal = ""] = (cookieOf(cookies, name) ?? "").split(".")
-      if (text === "" || !isEqual(seal, sealOf(text))) return undefined
+      if (text === "" || !isSameSecret(seal, sealOf(text))) return undefined
       return JSON.parse(Buffer.from(text, "base64url").toString("utf8"))
     }
   }

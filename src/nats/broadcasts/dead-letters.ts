@@ -24,13 +24,13 @@ export const listDeadLetters = Effect.fnUntraced(function* (
 ) {
   const log = yield* EventLog
   const filter = broadcast === undefined ? filters.deadLetters : filters.deadLettersOf(broadcast)
-  const letters: Array<DeadLetter> = []
+  const rows: Array<DeadLetter> = []
   let next = from
   for (let read = 0; read < pageMax; read += readMax) {
     const messages = yield* log.following("work", filter, { from: next, limit: readMax })
-    letters.push(...(yield* mapInTurns(messages, lettersIn)).flat())
-    if (messages.length < readMax) return { letters, next: undefined }
+    rows.push(...(yield* mapInTurns(messages, lettersIn)).flat())
+    if (messages.length < readMax) return { rows, next: undefined }
     next = messages.at(-1)!.seq + 1
   }
-  return { letters, next }
+  return { rows, next }
 })

@@ -1,5 +1,6 @@
 // The broadcasts that could go to one user, with the pushes to the user, the newest first. No index
 // is stored: the outcomes of a shard have one subject, and the shard follows from the user.
+
 import * as Effect from "effect/Effect"
 import type { PushResult } from "#domain/outcome.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
@@ -7,7 +8,8 @@ import { directToken, type UserToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { wholeBroadcast } from "../stream/whole-broadcast.ts"
 import { type Listed, listBroadcasts, type Selection } from "./list.ts"
-import { listPushes, type PushPlace, type PushSelection } from "./pushes.ts"
+import { firstPush, listPushes, type PushPlace } from "./pushes.ts"
+import { readOn } from "./read-on.ts"
 import { startsIn } from "./starts.ts"
 import type { Origin } from "./state.ts"
 
@@ -49,16 +51,15 @@ const makeMayReach = (user: UserToken) => {
 }
 
 /** The pushes of a broadcast to a user. */
-export const pushesTo = Effect.fnUntraced(function* (origin: Origin, user: UserToken) {
-  const pushes: Array<PushResult> = []
-  for (let from: PushPlace | undefined = { seq: 1, i: 0 }; from !== undefined; ) {
-    const selection: PushSelection = { user, from, limit: pushesAtOnce, isWanted: () => true }
-    const page: Effect.Success<ReturnType<typeof listPushes>> = yield* listPushes(origin, selection)
-    pushes.push(...page.results)
-    from = page.next
-  }
-  return pushes
-})
+export const pushesTo = (origin: Origin, user: UserToken) =>
+  readOn(Number.POSITIVE_INFINITY, (from: PushPlace | undefined) =>
+    listPushes(origin, {
+      user,
+      from: from ?? firstPush,
+      limit: pushesAtOnce,
+      isWanted: () => true
+    })
+  )
 
 /** The channels that a user ever joined; undefined: too many for a list of each. */
 const everJoined = Effect.fnUntraced(function* (user: UserToken) {
@@ -115,5 +116,5 @@ export const listForUser = Effect.fnUntraced(function* (user: UserToken, selecti
       Effect.map(pushesTo(listed.origin, user), (pushes): ForUser => ({ ...listed, pushes })),
     { concurrency: readsAtOnce }
   )
-  return { found, next }
+  return { rows: found, next }
 })

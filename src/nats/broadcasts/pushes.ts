@@ -29,6 +29,9 @@ export interface PushPlace {
   readonly i: number
 }
 
+/** The first place. */
+export const firstPush: PushPlace = { seq: 1, i: 0 }
+
 export interface PushSelection {
   /** Undefined: those of all users. */
   readonly user: UserToken | undefined
@@ -91,9 +94,9 @@ export const listPushes = Effect.fnUntraced(function* (
   { from: begin, isWanted, limit, user }: PushSelection
 ) {
   const log = yield* EventLog
-  const results: Array<PushResult> = []
+  const rows: Array<PushResult> = []
   const filter = yield* filterOf(origin, user)
-  if (filter === undefined) return { results, next: undefined }
+  if (filter === undefined) return { rows, next: undefined }
   let from = begin
   for (let reads = 0; reads < readsMax; reads++) {
     const bounds = { from: from.seq, limit: messagesAtOnce }
@@ -107,11 +110,11 @@ export const listPushes = Effect.fnUntraced(function* (
     )
     for (const { place, result } of yield* withLast(origin, rest)) {
       if (!isWanted(result)) continue
-      if (results.length === limit) return { results, next: place }
-      results.push(result)
+      if (rows.length === limit) return { rows, next: place }
+      rows.push(result)
     }
-    if (messages.length < messagesAtOnce) return { results, next: undefined }
+    if (messages.length < messagesAtOnce) return { rows, next: undefined }
     from = { seq: messages.at(-1)!.seq + 1, i: 0 }
   }
-  return { results, next: from }
+  return { rows, next: from }
 })

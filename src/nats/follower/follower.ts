@@ -1,6 +1,6 @@
 // Followers: apply a stream in order from a checkpoint, in one process at a time. The header of
 // streams/followers.ts says why a durable consumer cannot do this.
-import { runForever } from "../connection/forever.ts"
+
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -10,6 +10,7 @@ import { type FollowerName, followers } from "#streams/followers.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { runForever } from "../connection/forever.ts"
 import { Buckets } from "../kv/bucket.ts"
 import type { Mark, Revisions } from "../kv/values.ts"
 import type { Stored } from "../stream/stored.ts"

@@ -1,6 +1,6 @@
 // Durable consumers: JetStream gives each message to one worker, and again after a delay if the
 // worker asks for that or dies. Each process handles a bounded number of messages at a time.
-import { runForever } from "../connection/forever.ts"
+
 import type { JsMsg } from "@nats-io/jetstream"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -11,6 +11,7 @@ import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { runForever } from "../connection/forever.ts"
 import type { StreamKey } from "./append.ts"
 import { makePulling, type Pulling } from "./pull.ts"
 import { type Stored, storedOfGiven } from "./stored.ts"

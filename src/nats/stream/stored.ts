@@ -1,6 +1,7 @@
 // Decodes stored messages: those read by request and those that a consumer received.
-import { type MsgHdrs } from "@nats-io/nats-core"
+
 import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
+import type { MsgHdrs } from "@nats-io/nats-core"
 import { decodeMessage, type Message } from "#domain/messages/messages.ts"
 import type { StoredMessage } from "../connection/request.ts"
 
