@@ -78,7 +78,7 @@ interface Given extends Omit<Broadcast, "body"> {
   readonly body: Schema.Struct.Type<typeof published>
 }
 
-/** Stores a broadcast, or counts whom it would reach. `path`: that of its channel, if it has one. */
+/** Stores a broadcast, or counts whom it would reach. `path`: that of the channel, if it is one. */
 export const accept = Effect.fnUntraced(function* (
   { body: { at: _, dry_run, pause_when: __, rate: ___, ...body }, ...given }: Given,
   path: string,
