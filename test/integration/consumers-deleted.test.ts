@@ -20,7 +20,7 @@ const consumers = [
   ["BELLCAST_WORK", "limited"],
   ["BELLCAST_WORK", "retry"]
 ] as const
-/** A look every 2 s, and the time to deliver. */
+/** A look every 2 or 3 s, and the time to deliver. */
 const withinMillis = 8_000
 
 let nats: Awaited<ReturnType<typeof startNats>>

@@ -1,6 +1,6 @@
 // Asks the server how all streams are, those behind buckets too: once a second while they change,
-// at rest every two seconds. Each look is told to those that watch space, the clock, consumers, and
-// whether LOG or WORK was replaced.
+// at rest every three seconds. Each look is told to those that watch space, the clock, consumers,
+// and whether LOG or WORK was replaced.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -13,7 +13,7 @@ import { type StreamInfo, streamInfo } from "../stream/info.ts"
 
 /** Each look costs a process and its server about 1 ms of CPU. */
 const everyMillis = 1_000
-const restMillis = 2_000
+const restMillis = 3_000
 const timeoutMillis = 2_000
 
 /** The state of all streams at one moment. */

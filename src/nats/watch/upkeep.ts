@@ -1,6 +1,7 @@
-// Looks every two seconds whether the streams, buckets and durable consumers are as declared, and
-// repairs what somebody deleted, paused or changed while the service runs. A stream or bucket that
-// held data is never made again: an empty one would look as if there had been no data.
+// Looks every two seconds, at rest every three, whether the streams, buckets and durable consumers
+// are as declared, and repairs what somebody deleted, paused or changed while the service runs. A
+// stream or bucket that held data is never made again: an empty one would look as if there had been
+// no data.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -24,7 +25,7 @@ import {
 import { type Look, StreamWatch } from "./streams.ts"
 
 const cache = bucketStream("cache")
-/** Consumers are looked at every two seconds, with a look at the streams. */
+/** Consumers are looked at every two seconds at most, with a look at the streams. */
 const everyMillis = 2_000
 /** A timer may be early by as much. */
 const earlyMillisMax = 500
