@@ -10,4 +10,6 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => running[Symbol.asyncDispose]())
 
-for (const [name, cases] of sections) describe(name, () => run(cases, () => running.target))
+// Most of the time passes while the gateway waits for NATS, and NATS for the disk.
+for (const [name, cases] of sections)
+  describe.concurrent(name, () => run(cases, () => running.target))

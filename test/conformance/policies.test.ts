@@ -120,7 +120,8 @@ describe.skipIf(targetUrl !== undefined)("a gateway with one policy", () => {
   // Before all cases: an issuer whose keys are known is needed for unknown ones only.
   for (const login of logins) testPolicyOutage(login, () => targetFor(login))
 
-  for (const login of logins) describe(login.name, () => run(subset, () => targetFor(login), login))
+  for (const login of logins)
+    describe.concurrent(login.name, () => run(subset, () => targetFor(login), login))
 
   it("acts in each entry of a batch as the user of its policy, where all are on", async () => {
     const targets = logins.map(targetFor)

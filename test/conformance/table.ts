@@ -103,7 +103,7 @@ export const check = (response: HttpResponse, request: Request, expected: Expect
   if (expected.exactly !== undefined) expect(response.json).toEqual(expected.exactly)
 }
 
-/** Defines the tests of cases. `login`: that of the target. */
+/** Defines the tests of cases, one after another. `login`: that of the target. */
 export const run = (
   cases: ReadonlyArray<Case>,
   target: () => Target,
@@ -111,7 +111,7 @@ export const run = (
 ): void => {
   const possible = cases.filter(({ only }) => only?.(login) ?? true)
   for (const { also, expected, given, name, request } of possible) {
-    it(name, { timeout: 90_000 }, async () => {
+    it(name, { concurrent: false, timeout: 90_000 }, async () => {
       const api = new Api(target())
       const context = await given?.(api)
       const sent = typeof request === "function" ? request(api, context) : request

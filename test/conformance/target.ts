@@ -45,6 +45,8 @@ const roles = "gateway,projection,fanout,tally"
 
 export interface Running extends AsyncDisposable {
   readonly target: Target
+  /** The same gateways at another address, where they take turns of its own. */
+  readonly withTurns: () => Promise<Target>
 }
 
 const common = { publisher, operator, secret, pushOrigin }
@@ -120,21 +122,29 @@ export const startFor = async (
   for (const other of others)
     stack.use(await startOwn(natsUrl, { ...options, port: other, env, roles: "gateway" }))
   const all = stack.move()
+  const target = { ...common, origin, login, users }
   return {
     service,
-    target: { ...common, origin, login, users },
+    target,
+    withTurns: async () => {
+      const { close, origin } = await alternate(ports)
+      all.defer(close)
+      return { ...target, origin }
+    },
     [Symbol.asyncDispose]: () => all.disposeAsync()
   }
 }
 
 /** The server at TARGET_URL, or new gateways behind one address. */
 export const start = async (gateways: 1 | 2, login: Login = basicauth): Promise<Running> => {
-  if (targetUrl !== undefined)
-    return { target: targetOf(new URL(targetUrl).origin), [Symbol.asyncDispose]: async () => {} }
+  if (targetUrl !== undefined) {
+    const target = targetOf(new URL(targetUrl).origin)
+    return { target, withTurns: async () => target, [Symbol.asyncDispose]: async () => {} }
+  }
   await using stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
-  const { target } = stack.use(await startFor(login, nats.url, gateways, { program: sources }))
-  await healthy(target.origin)
+  const own = stack.use(await startFor(login, nats.url, gateways, { program: sources }))
+  await healthy(own.target.origin)
   const all = stack.move()
-  return { target, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  return { ...own, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }

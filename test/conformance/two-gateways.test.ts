@@ -1,5 +1,6 @@
 // Tests the contract against two gateways that take turns: each must show what the other one wrote.
 import { afterAll, beforeAll, describe } from "vitest"
+import type { Target } from "./api.ts"
 import { sections } from "./sections.ts"
 import { run } from "./table.ts"
 import { type Running, start, targetUrl } from "./target.ts"
@@ -11,5 +12,14 @@ describe.skipIf(targetUrl !== undefined)("two gateways", () => {
   }, 60_000)
   afterAll(() => running[Symbol.asyncDispose]())
 
-  for (const [name, cases] of sections) describe(name, () => run(cases, () => running.target))
+  // The requests of a case follow each other: those of other sections have turns of their own.
+  for (const [name, cases] of sections)
+    describe.concurrent(name, () => {
+      let target: Target
+      beforeAll(async () => {
+        target = await running.withTurns()
+      })
+
+      run(cases, () => target)
+    })
 })
