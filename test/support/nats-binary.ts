@@ -7,12 +7,15 @@ import { launch } from "#embedded/launch.ts"
 import { locateNatsServer } from "#embedded/program/locate.ts"
 import type { StartNats } from "./nats.ts"
 
+/** Names the folder for the folders of servers. Unset: the one for temporary files. */
+export const storeVariable = "BELLCAST_TEST_NATS_STORE"
+
 let found: Promise<string> | undefined
 
 export const startNatsBinary: StartNats = async (syncInterval) => {
   found ??= Effect.runPromise(locateNatsServer)
   const binary = await found
-  const folder = await mkdtemp(join(tmpdir(), "bellcast-nats-"))
+  const folder = await mkdtemp(join(process.env[storeVariable] ?? tmpdir(), "bellcast-nats-"))
   let server = await launch({ binary, folder, syncInterval })
   const { port, url } = server
   return {

@@ -99,6 +99,7 @@ describe("the documents", () => {
       // Of `bellcast listen`.
       "BELLCAST_TOKEN",
       "BELLCAST_TEST_NATS",
+      "BELLCAST_TEST_NATS_STORE",
       // Of the shell, where streams/README.md makes the accounts of nats-server.
       "BELLCAST_PASSWORD",
       // Names of the streams.
