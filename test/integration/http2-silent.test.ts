@@ -64,7 +64,7 @@ const startSilencing = async () => {
   }
 }
 
-describe("a push service whose sessions fall silent", { timeout: 60_000 }, () => {
+describe.concurrent("a push service whose sessions fall silent", { timeout: 60_000 }, () => {
   beforeAll(() => setDefaultCACertificates([cert]))
   afterAll(() => setDefaultCACertificates([]))
 
