@@ -35,6 +35,7 @@ const factsIn = async (natsUrl: string, type: string): Promise<ReadonlyArray<num
 }
 
 it("starts what everything was killed before, at its time or as soon as something runs", {
+  concurrent: true,
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()
@@ -43,7 +44,7 @@ it("starts what everything was killed before, at its time or as soon as somethin
   const first = await startService({ natsUrl: nats.url })
   const subscriptions = agents.map(({ subscription }) => subscription)
   await join([first.url], "news", subscriptions)
-  const [soon, late] = [inMillis(1_000), inMillis(15_000)]
+  const [soon, late] = [inMillis(3_000), inMillis(15_000)]
   const ids = [await schedule(first.url, soon), await schedule(first.url, late)]
   // The first process may have started the first one: the audience is the same.
   await first.kill()
@@ -63,6 +64,7 @@ it("starts what everything was killed before, at its time or as soon as somethin
 })
 
 it("starts once, with several planners, at the time of NATS on machines with wrong clocks", {
+  concurrent: true,
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()
@@ -75,7 +77,7 @@ it("starts once, with several planners, at the time of NATS on machines with wro
   await using _right = await start("fanout")
   const agent = push.subscribe()
   await join([service.url], "news", [agent.subscription])
-  const at = inMillis(2_000)
+  const at = inMillis(6_000)
   const ids = await Promise.all(Array.from({ length: 20 }, () => schedule(service.url, at)))
   const faraway = await schedule(service.url, inMillis(hourMillis / 2))
   for (const id of ids) {
@@ -89,7 +91,10 @@ it("starts once, with several planners, at the time of NATS on machines with wro
   assert.lengthOf(agent.received, ids.length)
 })
 
-it("starts a thousand broadcasts of the same second", { timeout: 180_000 }, async () => {
+it("starts a thousand broadcasts of the same second", {
+  concurrent: true,
+  timeout: 180_000
+}, async () => {
   const size = 1_000
   await using nats = await startNats()
   await using push = await startPushService()
