@@ -11,7 +11,7 @@ const mebibyte = 1024 ** 2
 
 it.skipIf(process.platform !== "linux")(
   "writes to its log and to NATS at most 12 times a second at rest",
-  { concurrent: true, timeout: 60_000 },
+  { timeout: 60_000 },
   async () => {
     await using nats = await startNats()
     await using service = await startService({ natsUrl: nats.url })
@@ -29,7 +29,7 @@ it.skipIf(process.platform !== "linux")(
 
 it.skipIf(process.platform !== "linux")(
   "gives the memory back that its start needed",
-  { concurrent: true, timeout: 90_000 },
+  { timeout: 90_000 },
   async () => {
     await using nats = await startNats()
     await using service = await startService({ natsUrl: nats.url, program: sources })
