@@ -72,19 +72,21 @@ const shardsAtFirst = (pushesPerShard: number, rate: number | undefined): number
     ? Math.ceil(waitingPushes / pushesPerShard)
     : shardsAtOnce(rate, pushesPerShard)
 
+/** `to`: undefined for nobody. */
 const newPlan = Effect.fnUntraced(function* (
   { buckets, states }: Planner,
   { broadcast, expiresAt, rate, since }: BroadcastRef,
   given: PlanOfMessage,
-  { channels, users }: Recipients,
+  to: Recipients | undefined,
   { floor, short = [] }: Applied
 ) {
-  const people = (yield* countRegistrations(buckets, channels)) + users.length
+  const people =
+    to === undefined ? 0 : (yield* countRegistrations(buckets, to.channels)) + to.users.length
   const depth = shardDepth(people)
   // A bucket without room may show a count of 0 for a channel with registrations. The count only
   // determines the number of jobs; the registrations determine who gets the broadcast.
   const isEmpty = people === 0 && !short.includes("channels")
-  const isNobody = isEmpty || states.orderOf({ broadcast }) === "cancel"
+  const isNobody = to === undefined || isEmpty || states.orderOf({ broadcast }) === "cancel"
   const shards = isNobody ? 0 : 16 ** depth
   const stride = shards === 0 ? 0 : shardsAtFirst(people / shards, rate)
   const plan: Plan = {
@@ -106,7 +108,7 @@ const planOf = Effect.fnUntraced(function* (
   planner: Planner,
   ref: BroadcastRef,
   given: PlanOfMessage,
-  to: Recipients,
+  to: Recipients | undefined,
   applied: Applied
 ) {
   const { log } = planner
@@ -166,7 +168,8 @@ const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, star
   const error = wholeError(whole)
   if (whole === undefined || error !== undefined) return yield* reject(planner, stored, error ?? "")
   if (laterStart !== undefined) return yield* schedule(planner, ref, publisher ?? "", laterStart)
-  const { to } = whole
+  // This process may hear of the cancellation later.
+  const to = start?.isEnd === true ? undefined : whole.to
   // A recreated consumer reads LOG from its beginning. WORK has lost the old plans by then, but
   // LOG has the end of every finished broadcast.
   const isOld = (yield* Clock.currentTimeMillis) >= ref.acceptedAt + lifeMillisMin
@@ -181,7 +184,7 @@ const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, star
     broadcast: ref.broadcast,
     publisher,
     channel: decodeToken(channel),
-    ...(to.users.length === 0 ? {} : { users: to.users.length }),
+    ...(to === undefined || to.users.length === 0 ? {} : { users: to.users.length }),
     shards: found.shards,
     ...(ref.rate === undefined ? {} : { rate: ref.rate }),
     ...(ref.redrives === undefined ? {} : { redrives: ref.redrives })
@@ -200,7 +203,12 @@ const planLater = Effect.fnUntraced(function* (
   if (!isPlannedAt(change)) return done
   const stored = yield* planner.log.at("log", broadcast)
   if (stored === undefined) return never("the broadcast is not in the log")
-  return yield* plan(planner, stored, { ...change.schedule, seq, at })
+  return yield* plan(planner, stored, {
+    ...change.schedule,
+    isEnd: change.type === "broadcast.cancelled/1",
+    seq,
+    at
+  })
 })
 
 const handle = (planner: Planner, delivery: Delivery) => {

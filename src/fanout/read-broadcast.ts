@@ -36,6 +36,8 @@ export type ShardRef = Omit<ShardJob, "shard" | "stride" | "floor">
 
 /** The start of a broadcast that was accepted before, or its end instead. */
 export interface Start {
+  /** Cancelled before its start: nobody gets it. */
+  readonly isEnd: boolean
   readonly seq: number
   /** When the server stored it. */
   readonly at: number

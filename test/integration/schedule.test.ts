@@ -1,6 +1,6 @@
 // Broadcasts that start at a time that their publisher gives: once, at that time, and to those who
 // are there then.
-import { jetstream } from "@nats-io/jetstream"
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { assert, describe, it } from "vitest"
 import { call, finishedAt, join, publishAt, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -213,5 +213,22 @@ describe.concurrent("a broadcast with a start", () => {
     assert.lengthOf(agent.received, 1)
     assert.notProperty(await get(service.url, id), "started_at")
     assert.deepEqual(await changesOf(nats.url, id), ["scheduled", "cancelled"])
+  })
+
+  it("ends with counts of 0 where the planner hears of it before its process", async () => {
+    await using nats = await startNats()
+    await using push = await startPushService()
+    await using service = await startService({ natsUrl: nats.url })
+    await using admin = await connectAdmin(nats.url)
+    const { consumers } = await jetstreamManager(admin.nc)
+    await join([service.url], "news", [push.subscribe().subscription])
+    const id = await schedule(service.url, inMillis(30_000))
+    const isOfStates = (filter: string | undefined) => filter?.startsWith("bellcast.evt.state.")
+    for await (const { config, name } of consumers.list("BELLCAST_LOG"))
+      if (config.durable_name === undefined && config.filter_subjects?.every(isOfStates))
+        await consumers.pause("BELLCAST_LOG", name, new Date(Date.now() + 5_000))
+    await patch(service.url, id, { state: "cancelled" })
+    const done = await finishedAt(service.url, path(id))
+    assert.deepInclude(done, { state: "cancelled", accepted: 0, cancelled: 0 })
   })
 })
