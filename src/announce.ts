@@ -128,7 +128,7 @@ export const announced = Effect.fnUntraced(function* (ready: Ready) {
   yield* Effect.addFinalizer(() => stopping)
   if (Option.isNone(settings.natsUrl)) {
     const url = api === undefined ? undefined : `http://${api}${apiPath}`
-    // Withdrawn before the wait: another start then knows that this service is being stopped.
+    // Withdrawn before the wait: another start then waits for the end of this service.
     if (url !== undefined) yield* announceApi(natsFolder(settings.dataDir), url)
     yield* printBanner(ready, url, metrics)
   }

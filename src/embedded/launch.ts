@@ -21,7 +21,7 @@ export interface LaunchOptions {
   readonly syncInterval?: string | undefined
   /** Whether clients must log in with the password in the folder. */
   readonly login?: boolean | undefined
-  /** Called before it waits for the server of a service that is being stopped. Unset: no wait. */
+  /** Called before a wait for a server whose service may be being stopped. Unset: no wait. */
   readonly waits?: (() => void) | undefined
 }
 
@@ -36,7 +36,10 @@ const readyTimeoutMillis = 20_000
 const noticeMillis = 500
 /** Longer than the 5 s after which the supervisor kills a server that does not stop. */
 const releaseTimeoutMillis = 7_000
-/** Time for a service that is told to stop: it serves on for 5 s, so that load balancers learn. */
+/**
+ * Time for a service that may be being stopped: it serves on for 5 s by default, so that load
+ * balancers learn. A drain may take up to 20 s more: then the start is refused.
+ */
 export const stopTimeoutMillis = 10_000
 /** nats-server's value for any free port. */
 const anyPort = -1
@@ -71,27 +74,29 @@ jetstream {
 }
 `
 
-const inUse = async (folder: Folder) => {
+const inUse = async (folder: Folder, more = "") => {
   const share =
     (await addressIn(folder)) === undefined
       ? ""
       : " For a second process of the same service, set what `bellcast keys show` prints (the " +
         "address of that server and the secrets) and another BELLCAST_PORT. For a service of its " +
         "own, set another BELLCAST_DATA_DIR and BELLCAST_PORT."
-  return new Error(`${folder.root} is in use by another embedded nats-server.${share}`)
+  return new Error(`${folder.root} is in use by another embedded nats-server.${share}${more}`)
 }
 
 /**
- * Whether another server keeps this folder. Waits for a server whose parent was killed or, with
- * `waits`, is being stopped: then the address of its API is gone.
+ * Rejects when another server keeps this folder. Waits for a server whose parent was killed, and
+ * with `waits` for one without the address of an API: its service is being stopped, is starting, or
+ * has no gateway.
  */
-const heldByAnother = async (folder: Folder, waits: LaunchOptions["waits"]): Promise<boolean> => {
-  if (await released(folder, noticeMillis)) return false
-  if ((await addressIn(folder)) === undefined)
-    return !(await released(folder, releaseTimeoutMillis))
-  if (waits === undefined || existsSync(folder.api)) return true
+const demandFree = async (folder: Folder, waits: LaunchOptions["waits"]): Promise<void> => {
+  if (await released(folder, noticeMillis)) return
+  const isUp = (await addressIn(folder)) !== undefined
+  if (!isUp && (await released(folder, releaseTimeoutMillis))) return
+  if (!isUp || waits === undefined || existsSync(folder.api)) throw await inUse(folder)
   waits()
-  return !(await released(folder, stopTimeoutMillis))
+  if (await released(folder, stopTimeoutMillis)) return
+  throw await inUse(folder, " If its service is being stopped, start again when it has.")
 }
 
 const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> => {
@@ -125,7 +130,7 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   await mkdir(folder.root, { recursive: true })
   // The folder holds the password, and the data of subscribers and publishers.
   await chmod(folder.root, 0o700)
-  if (await heldByAnother(folder, waits)) throw await inUse(folder)
+  await demandFree(folder, waits)
   // A killed server leaves its ports file behind.
   await rm(folder.ports, { recursive: true, force: true })
   await mkdir(folder.ports, { recursive: true })

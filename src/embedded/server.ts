@@ -88,7 +88,7 @@ export const embeddedServer = Effect.fn("embedded.server")(function* (dataDir: s
   const run = Effect.runForkWith(yield* Effect.context())
   const waiting =
     "another embedded nats-server uses the data folder: " +
-    `waiting up to ${stopTimeoutMillis / 1000} s for its service to stop`
+    `waiting up to ${stopTimeoutMillis / 1000} s in case its service is being stopped`
   return yield* startServer({
     binary,
     folder: join(dataDir, "nats"),
