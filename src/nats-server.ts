@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { folderAt } from "#embedded/folder.ts"
 import { revive } from "#embedded/revive.ts"
-import { type EmbeddedServer, embeddedServer } from "#embedded/server.ts"
+import { type EmbeddedServer, EmbeddedServerFailed, embeddedServer } from "#embedded/server.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
 import { replace } from "#secrets/once.ts"
 import { settingsFault } from "#settings/every-setting.ts"
@@ -25,13 +25,23 @@ const refuseOpening = Effect.fnUntraced(function* (note: string, policies: Found
   if (!verifyNobody(former)) return yield* settingsFault([openAgain])
 })
 
+/** Notes the policies for the next start. */
+const write = (note: string, policies: string) =>
+  Effect.tryPromise({
+    try: () => replace(note, `${policies}\n`),
+    catch: (error) =>
+      new EmbeddedServerFailed({
+        message: `${note} (the policies of this start) could not be written: ${error}`
+      })
+  })
+
 /** Starts the embedded nats-server. If it ends, this process ends too. */
 export const startEmbedded = Effect.fnUntraced(function* (dataDir: string) {
   const policies = (yield* Source).found.get("BELLCAST_AUTH_POLICIES")
   const { policies: note } = folderAt(join(dataDir, "nats"))
   yield* refuseOpening(note, policies)
   const server = yield* embeddedServer(dataDir)
-  if (policies !== undefined) yield* Effect.promise(() => replace(note, `${policies.value}\n`))
+  if (policies !== undefined) yield* write(note, policies.value)
   yield* Effect.promise(() => server.ended).pipe(
     Effect.andThen((ended) => Effect.logFatal("the embedded nats-server has ended", ended)),
     Effect.andThen(Effect.sync(() => process.exit(1))),

@@ -1,4 +1,6 @@
 // What `make run` leaves open for trying, and that a policy which verifies users ends it.
+import { mkdir } from "node:fs/promises"
+import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { startDevelopment } from "#test/development.ts"
 import { temporaryFolder } from "#test/folder.ts"
@@ -63,6 +65,18 @@ describe("make run", () => {
     expect(await again.stop()).toBe(0)
     await using opened = await startDevelopment({ ...data, BELLCAST_AUTH_POLICIES: "basicauth" })
     expect(opened.output()).toMatch(/Publishers +every user$/m)
+  })
+
+  it("names the file of its policies when it cannot be written", { timeout: 90_000 }, async () => {
+    const data = await temporaryFolder()
+    const note = join(data, "nats", "policies")
+    await mkdir(note, { recursive: true })
+    const refused = await startDevelopment({ BELLCAST_DATA_DIR: data }).then(
+      () => "started",
+      (error: Error) => error.message
+    )
+    expect(refused).toContain(`cannot start. ${note} (the policies of this start) `)
+    expect(refused).toMatch(/could not be written: Error: EISDIR/)
   })
 
   it("says what is open where anybody is a user", { timeout: 90_000 }, async () => {
