@@ -12,8 +12,9 @@ import { emptyList, evolveList, type SubscriptionList } from "#domain/subscripti
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import type { Decision } from "./decision.ts"
 import type { Refused } from "./http/request.ts"
-import { change, type Decision, valueAt, type Writer } from "./write.ts"
+import { change, valueAt, type Writer } from "./write.ts"
 
 /** A user's subscriptions, as the leader of the bucket has them. */
 export const listOf = (user: UserToken) =>

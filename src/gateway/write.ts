@@ -5,8 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { byHeaders } from "#domain/broadcast-publisher.ts"
-import { type RegistrationCommand, sharedIsFull } from "#domain/registration.ts"
-import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { sharedIsFull } from "#domain/registration.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -16,47 +15,13 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { Space } from "#nats/watch/space.ts"
 import { bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
+import type { Change, Command, Decision } from "./decision.ts"
 import type { ErrorName } from "./http/error-table.ts"
 import { refuse } from "./http/errors.ts"
-import type { ApiResponse, Call } from "./http/request.ts"
+import type { Call } from "./http/request.ts"
 import { admitNewcomer } from "./quotas/holdings.ts"
 import { bytesOfChange, RequestRates } from "./quotas/requests.ts"
 import { demandRoom, demandRoomIn, type Growth } from "./quotas/room.ts"
-
-type Command = SubscriptionCommand | RegistrationCommand
-
-/** A command to store and the response from the state after it. */
-interface Change<S, C> {
-  readonly _tag: "Change"
-  readonly command: C
-  /** The streams that grow by the command, if not those of its kind. */
-  readonly growth?: Growth
-  /** Whether a subscription of another user moves to the caller. */
-  readonly moves?: boolean
-  /** The operator who wants it: LOG has the id. */
-  readonly by?: string
-  readonly response: (state: S) => ApiResponse
-}
-
-/** A response without a write, or a change. */
-export type Decision<S, C> =
-  | { readonly _tag: "Unchanged"; readonly response: ApiResponse }
-  | Change<S, C>
-
-/** A response without a write. */
-export const unchanged = (response: ApiResponse) => ({ _tag: "Unchanged", response }) as const
-
-/** A write. `response`: the same from every state, or made from the state after the command. */
-export const changed = <const C extends Command, S = unknown>(
-  command: C,
-  response: ApiResponse | ((state: S) => ApiResponse),
-  more: Pick<Change<S, C>, "growth" | "moves" | "by"> = {}
-): Change<S, C> => ({
-  _tag: "Change",
-  command,
-  response: typeof response === "function" ? response : () => response,
-  ...more
-})
 
 /** The caller who writes, the user whose state changes, and the request. */
 export type Writer = Pick<Call, "request" | "caller" | "user">

@@ -9,11 +9,11 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { type ChannelToken, channelToken } from "#streams/tokens.ts"
 import { changeRegistration } from "../changes.ts"
+import { changed, unchanged } from "../decision.ts"
 import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
-import { changed, unchanged } from "../write.ts"
 import { channelIdOf } from "./id.ts"
 import { mayRegister } from "./publishers.ts"
 
@@ -34,7 +34,7 @@ export const register: Pick<Operation<void>, "run" | "doc"> = {
   run: Effect.fnUntraced(function* (_, call) {
     const channel = channelToken(yield* channelIdOf(call.params))
     const { id, user } = call.user!
-    const { registrationsPerUserMax } = yield* Settings
+    const { registrationsPerUserMax: registrationsMax } = yield* Settings
     return yield* changeRegistration(
       channel,
       call,
@@ -43,15 +43,9 @@ export const register: Pick<Operation<void>, "run" | "doc"> = {
         const [count, isNew] = yield* Effect.all([registrationsOf(user), isNewChannel(channel)], {
           concurrency: 2
         })
-        if (count >= registrationsPerUserMax) return yield* refuse("tooManyRegistrations")
-        const registrationsMax = registrationsPerUserMax
-        return changed(
-          { type: "registration.put/1", user: id, at: now, registrationsMax },
-          accepted,
-          {
-            growth: isNew ? "channel" : "registration"
-          }
-        )
+        if (count >= registrationsMax) return yield* refuse("tooManyRegistrations")
+        const command = { type: "registration.put/1", user: id, at: now, registrationsMax } as const
+        return changed(command, accepted, { growth: isNew ? "channel" : "registration" })
       })
     )
   }),

@@ -4,9 +4,9 @@ import * as Effect from "effect/Effect"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
 import { registeredChannels, registrationsAtOnce } from "#nats/kv/registered.ts"
 import { changeList } from "../changes.ts"
+import { changed, unchanged } from "../decision.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import { changed, unchanged } from "../write.ts"
 import { Acknowledgement, accepted, endRegistration } from "./registration.ts"
 
 const removeSubscriptions = (call: Call) =>

@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import { registeredChannels } from "#nats/kv/registered.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { changeRegistration } from "../changes.ts"
+import { changed, unchanged } from "../decision.ts"
 import { ok } from "../http/request.ts"
-import { changed, unchanged, type Writer } from "../write.ts"
+import type { Writer } from "../write.ts"
 
 const response = ok({})
 

@@ -5,9 +5,9 @@ import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { changed, type Decision } from "../decision.ts"
 import { stamp } from "../http/preconditions.ts"
 import { type ApiRequest, ok } from "../http/request.ts"
-import { changed, type Decision } from "../write.ts"
 import { viewOf } from "./view.ts"
 
 /** Whether a request asks for a secret: `Prefer: renewal` (RFC 7240). */
