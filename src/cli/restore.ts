@@ -142,11 +142,8 @@ const flags = {
     Flag.withDescription("Removed at this time or later, e.g. 2026-11-20T09:00:00Z")
   ),
   to: optional(Flag.Date("to"), "Removed before this time"),
-  cause: several(
-    Flag.Literals("cause", causes),
-    "Only those removed for this, or suspended; may be repeated"
-  ),
-  host: several(Flag.String("host"), "Only those at this push service; may be repeated"),
+  cause: several(Flag.Literals("cause", causes), "Only those removed for this, or suspended"),
+  host: several(Flag.String("host"), "Only those at this push service"),
   dryRun: onOff("dry-run", "Only count"),
   ...natsFlags
 }

@@ -32,15 +32,9 @@ const flags = {
   ),
   file: optional(Flag.String("file"), "A file with the data"),
   dataByLocale: optional(Flag.String("data-by-locale"), "Data by language, a JSON object"),
-  channels: several(
-    Flag.String("channel"),
-    "To everybody who is registered to this channel; repeatable"
-  ),
-  users: several(
-    Flag.String("user"),
-    "To this user: <policy>:<id> or <policy>:<mail address>; repeatable"
-  ),
-  exceptUsers: several(Flag.String("except-user"), "Not to this user; repeatable"),
+  channels: several(Flag.String("channel"), "To everybody who is registered to this channel"),
+  users: several(Flag.String("user"), "To this user: <policy>:<id> or <policy>:<mail address>"),
+  exceptUsers: several(Flag.String("except-user"), "Not to this user"),
   ttl: optional(Flag.Int("ttl"), "How long push services keep it, in seconds; unset: a day"),
   urgency: optional(Flag.Literals("urgency", Urgency.literals), "Unset: normal"),
   topic: optional(Flag.String("topic"), "Replaces pushes with this topic that wait"),

@@ -128,7 +128,7 @@ const textOf = (counts: Counts, dryRun: boolean): string => {
 
 const flags = {
   file: argument("file", "One JSON object in each line; -: standard input"),
-  channel: several(Flag.String("channel"), "Register every user on this channel; may be repeated"),
+  channel: several(Flag.String("channel"), "Register every user on this channel"),
   key: optional(
     Flag.String("vapid-public-key"),
     "The key that subscriptions were made with, where a line names none"

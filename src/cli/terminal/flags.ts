@@ -18,7 +18,7 @@ export const optional = <A>(flag: Flag.Flag<A>, description: string) =>
 
 /** A flag that may be given any number of times. */
 export const several = <A>(flag: Flag.Flag<A>, description: string) =>
-  flag.pipe(Flag.withDescription(description), Flag.atLeast(0))
+  flag.pipe(Flag.withDescription(`${description}; repeatable`), Flag.atLeast(0))
 
 /** For verbs that print one line of JSON for each row. */
 export const jsonFlag = onOff("json", "Print JSON lines")

@@ -67,7 +67,7 @@ const flags = {
   name: argument("name", "Names the server; its id is token:NAME"),
   channels: several(
     Flag.String("channel"),
-    "A channel, or a pattern in which * stands for any text; repeatable"
+    "A channel, or a pattern in which * stands for any text"
   ),
   users: onOff("users", "Let its requests name users, such as to log one out everywhere"),
   operator: onOff(

@@ -12,7 +12,7 @@ import { usableGroups, userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { secretBytesMin } from "#settings/words.ts"
 import { failed, noted } from "../terminal/failed.ts"
-import { argument } from "../terminal/flags.ts"
+import { argument, several } from "../terminal/flags.ts"
 import { valuesOf } from "../terminal/own-settings.ts"
 import { spanFault, spanMillisOf } from "../terminal/span.ts"
 
@@ -72,10 +72,7 @@ const flags = {
     Flag.withDescription("The policy whose settings are used"),
     Flag.withDefault("signed")
   ),
-  groups: Flag.String("group").pipe(
-    Flag.withDescription("A group of the user, of grants to group:signed:GROUP; repeatable"),
-    Flag.atLeast(0)
-  )
+  groups: several(Flag.String("group"), "A group of the user, of grants to group:signed:GROUP")
 }
 
 /** The verb. */
