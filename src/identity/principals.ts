@@ -65,7 +65,7 @@ export const principalNames = (secret: string): ((principal: string) => string) 
 }
 
 /** Principals come from a user's claims: so many, of so many bytes. */
-const groupsMax = 100
+export const groupsMax = 100
 const groupBytesMax = 200
 
 /** Characters that nobody sees. Users whose names differ in them would look the same. */

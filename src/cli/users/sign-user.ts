@@ -8,7 +8,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { lifeMillisMax, secretsOf, signedSettings } from "#identity/policies/signed.ts"
-import { usableGroups, userFault } from "#identity/principals.ts"
+import { groupsMax, usableGroups, userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { secretBytesMin } from "#settings/words.ts"
 import { failed, noted } from "../terminal/failed.ts"
@@ -48,6 +48,8 @@ const sign = Effect.fnUntraced(function* ({ expires, groups, id, policy }: Given
     return yield* failed(`--expires: ${spanFault}, at most 24h`)
   const fault = userFault(id)
   if (fault !== undefined) return yield* failed(`the id ${fault}`)
+  if (groups.length > groupsMax)
+    return yield* failed(`--group: Expected at most ${groupsMax}, got ${groups.length}`)
   const unusable = groups.find((group) => usableGroups([group]).length === 0)
   if (unusable !== undefined)
     return yield* failed(

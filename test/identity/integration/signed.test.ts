@@ -47,6 +47,10 @@ describe("a user of the site", () => {
     expect(principals).toContain("group:signed:site/editors")
     const refused = await runCli(["sign-user", "zoe", "--group", "a,b"], signing)
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/a,b can be no group/) })
+    const many = Array.from({ length: 101 }, (_, i) => ["--group", `g${i}`]).flat()
+    const tooMany = await runCli(["sign-user", "zoe", ...many], signing)
+    const said = expect.stringMatching(/--group: Expected at most 100, got 101/)
+    expect(tooMany).toMatchObject({ code: 1, stdout: "", stderr: said })
   })
 
   it("is not signed without the settings, which are named", async () => {
