@@ -97,11 +97,11 @@ export const makePushServiceMetrics = Effect.gen(function* () {
   return {
     show: (lanes: Iterable<{ readonly host: string; readonly state: PushServiceState }>): void => {
       for (const [host, list] of Map.groupBy(lanes, (lane) => labelOf(lane.host))) {
-        const show = (most: typeof showHolding, read: (state: PushServiceState) => number) =>
-          most({ host }, Math.max(...list.map(({ state }) => read(state))))
-        show(showCredentials, ({ credentials }) => breakerStates.indexOf(credentials))
-        show(showConnectivity, ({ connectivity }) => breakerStates.indexOf(connectivity))
-        show(showHolding, ({ holding }) => Number(holding))
+        const worst = (metric: typeof showHolding, read: (state: PushServiceState) => number) =>
+          metric({ host }, Math.max(...list.map(({ state }) => read(state))))
+        worst(showCredentials, ({ credentials }) => breakerStates.indexOf(credentials))
+        worst(showConnectivity, ({ connectivity }) => breakerStates.indexOf(connectivity))
+        worst(showHolding, ({ holding }) => Number(holding))
         showWindow({ host }, Math.min(...list.map(({ state }) => state.window)))
       }
     }

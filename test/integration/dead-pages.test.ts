@@ -26,14 +26,8 @@ const fill = Effect.gen(function* () {
         ...{ status: 400, attempts: 1, at: n }
       }
     })
-  yield* Effect.forEach(
-    Array.from({ length: count }, (_, n) => n + 1),
-    letter,
-    {
-      concurrency: 256,
-      discard: true
-    }
-  )
+  const numbers = Array.from({ length: count }, (_, n) => n + 1)
+  yield* Effect.forEach(numbers, letter, { concurrency: 256, discard: true })
 })
 
 it("counts dead pushes in pages, and takes no limit", { timeout: 120_000 }, async () => {

@@ -1,4 +1,4 @@
-// Runs what must never end again after it ended or failed: without it, its stage would stop.
+// Restarts a loop after each end or failure: without the loop its stage would stop.
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"

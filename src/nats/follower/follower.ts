@@ -20,6 +20,7 @@ import { arrival, batchMax, openInbox, takeBatch } from "./inbox.ts"
 import { acquire, release, renew } from "./lease.ts"
 
 const checkpointMillis = 1_000
+
 export interface Follower {
   /** Sequence of the last message that an earlier run applied. */
   readonly from: number

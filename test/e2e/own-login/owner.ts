@@ -52,7 +52,7 @@ export const startOwner = async () => {
   /** Runs a block of the document in a shell; resolves with what it printed. */
   const run = async (block: string, TOKEN = "", cwd = "."): Promise<string> => {
     const script = `bellcast() { "${process.execPath}" "${cli}" "$@"; }\n${here(block)}`
-    // Else npx asks the registry for a verb that it does not find here.
+    // Without the variable npx asks the registry for a verb that it does not find here.
     const offline = { npm_config_offline: "true" }
     const all = { ...process.env, ...offline, ...settings, BELLCAST_NATS_URL: nats.url, TOKEN }
     const text = script.replaceAll("http://127.0.0.1:9999", `http://127.0.0.1:${service.port}`)

@@ -1,4 +1,5 @@
-// The common part of requests that publish: the form of their bodies, and the 202.
+// The common part of requests that publish: the form of their bodies, the store of the broadcast or
+// the count of a dry run, and the 202.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { PushData } from "#browser/push.ts"
@@ -74,13 +75,13 @@ export const acceptedAt = (
   return { ...accepted, body: data, broadcast, headers: { Location: url } }
 }
 
-interface Given extends Omit<Broadcast, "body"> {
+interface ToAccept extends Omit<Broadcast, "body"> {
   readonly body: Schema.Struct.Type<typeof published>
 }
 
 /** Stores a broadcast, or counts whom it would reach. `path`: that of the channel, if it is one. */
 export const accept = Effect.fnUntraced(function* (
-  { body: { at: _, dry_run, pause_when: __, rate: ___, ...body }, ...given }: Given,
+  { body: { at: _, dry_run, pause_when: __, rate: ___, ...body }, ...given }: ToAccept,
   path: string,
   call: Call
 ) {
