@@ -5,8 +5,8 @@ import { millisOf } from "./timestamp.ts"
 export const startHeader = "Bellcast-Start-At"
 
 const aheadDaysMax = 30
-/** The longest time between the acceptance of a broadcast and its start. */
-export const aheadMillisMax = aheadDaysMax * 24 * 60 * 60_000
+/** The longest time between the request that gives a broadcast its start, and that start. */
+const aheadMillisMax = aheadDaysMax * 24 * 60 * 60_000
 /**
  * A time that has just passed means at once: the clock of the publisher may be behind, and a
  * request is repeated for as long as its Idempotency-Key counts.

@@ -4,6 +4,7 @@ import { assert, it } from "vitest"
 import { startHeader } from "#domain/broadcast-start.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { listBroadcasts } from "#nats/broadcasts/list.ts"
+import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -90,7 +91,12 @@ it("lists broadcasts by acceptance or start, page by page", { timeout: 30_000 },
     } while (behind !== undefined)
     assert.deepEqual(paged, expected)
     assert.deepEqual((yield* list({ since: Date.now() + 60_000 })).ids, [])
-    return { span, expected }
+    const { jsm } = yield* Nats
+    yield* Effect.promise(() => jsm.streams.deleteMessage("BELLCAST_LOG", late))
+    const first = yield* list({ ...span, readMax: 1, limit: 1 })
+    const second = yield* list({ ...span, readMax: 1, limit: 1, behind: first.next })
+    assert.deepEqual([first.ids, second.ids], [[plain], [early]])
+    return { span, expected: [plain, early] }
   })
   const layer = natsLayer({ url: nats.url, name: "test" })
   const { expected, span } = await Effect.runPromise(program.pipe(Effect.provide(layer)))

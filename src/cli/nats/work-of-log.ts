@@ -36,9 +36,9 @@ const readWork = Effect.gen(function* () {
 
 /** The broadcast whose planning a message begins. */
 const plannedBy = (stored: Stored): number | undefined => {
-  const { at, header, message, seq, subject } = stored
+  const { at, header, seq, subject } = stored
   if (parseBroadcast(subject) !== undefined) return laterStart(header, at) ? undefined : seq
-  const change = changeIn(message)
+  const change = changeIn(stored.message)
   return change !== undefined && isPlannedAt(change) ? parseState(subject) : undefined
 }
 

@@ -3,7 +3,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
-import { aheadMillisMax } from "#domain/broadcast-start.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"
 import { type ForUser, listForUser, pushesTo } from "#nats/broadcasts/for-user.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
@@ -92,7 +91,7 @@ const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) 
 
 const selected = (user: UserToken, filters: Filters, now: number) => {
   // LOG has broadcasts for years, WORK their pushes for some weeks after the start.
-  const oldest = now - streams.work.maxAgeMillis - aheadMillisMax
+  const oldest = now - streams.work.maxAgeMillis
   const begin = Option.getOrElse(filters.since, () => new Date(oldest))
   return readOn(filters.limit, (behind: number | undefined, limit) =>
     listForUser(user, {

@@ -68,7 +68,7 @@ const firstSince = Effect.fnUntraced(function* (millis: number | undefined, none
   return (yield* (yield* EventLog).firstSince("log", millis)) ?? Number.MAX_SAFE_INTEGER
 })
 
-/** The next `size` broadcasts before a sequence; fewer: no others follow. */
+/** Returns a function that reads the next `size` broadcasts before a sequence. */
 const makeRead = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) {
   const { channel } = selection
   const log = yield* EventLog
@@ -80,14 +80,18 @@ const makeRead = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) 
       (start) => start.broadcast < before && (channel === undefined || start.channel === channel)
     )
     const ids = wanted.slice(0, size).map(({ broadcast }) => broadcast)
-    const found = yield* Effect.forEach(ids, (id) => log.at("log", id), { concurrency: 16 })
-    return found.filter((stored) => stored !== undefined)
+    const read = yield* Effect.forEach(ids, (id) => log.at("log", id), { concurrency: 16 })
+    // An operator may have erased some from LOG.
+    return { ids, found: read.filter((stored) => stored !== undefined) }
   })
   return Effect.fnUntraced(function* (before: number, size: number) {
     const found = before > begin ? yield* log.newest("log", filter, { before, limit: size }) : []
     const recent = found.filter(({ seq }) => seq >= begin)
-    if (recent.length === size) return recent
-    return [...recent, ...(yield* startedOnly(before, size - recent.length))]
+    const left = size - recent.length
+    if (left === 0) return { found: recent, next: recent.at(-1)?.seq }
+    const older = yield* startedOnly(before, left)
+    const next = older.ids.length === left ? older.ids.at(-1) : undefined
+    return { found: [...recent, ...older.found], next }
   })
 })
 
@@ -102,12 +106,12 @@ export const listBroadcasts = Effect.fnUntraced(function* <E, R>(selection: Sele
   // Most lists want what they read first: one more says whether others follow.
   let size = Math.min(limit + 1, readMax)
   for (let scanned = 0; scanned < readsMax * readMax; scanned += size, size = readMax) {
-    const found = yield* read(before, size)
+    const { found, next } = yield* read(before, size)
     rows.push(...(yield* select(found, selection)))
     if (rows.length > limit)
       return { rows: rows.slice(0, limit), next: rows[limit - 1]!.origin.stored.seq }
-    if (found.length < size) return { rows, next: undefined }
-    before = found.at(-1)!.seq
+    if (next === undefined) return { rows, next }
+    before = next
   }
   return { rows, next: before }
 })
