@@ -12,7 +12,6 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 const duplicatesMax = 768
 
 it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeating at most 768", {
-  concurrent: true,
   timeout: 180_000
 }, async () => {
   await using nats = await startNats()
@@ -42,7 +41,6 @@ it("delivers to all 2,000 after a SIGKILL in the middle of the broadcast, repeat
 })
 
 it("records every push of a worker that was killed while nothing could be recorded", {
-  concurrent: true,
   timeout: 90_000
 }, async () => {
   await using nats = await startNats()

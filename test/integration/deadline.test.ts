@@ -8,7 +8,6 @@ import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
 it("is sent to nobody after its deadline, however long the line was", {
-  concurrent: true,
   timeout: 60_000
 }, async () => {
   await using nats = await startNats()
@@ -36,7 +35,6 @@ it("is sent to nobody after its deadline, however long the line was", {
 })
 
 it("is not tried with another key after its deadline, and responses to some keys remove nothing", {
-  concurrent: true,
   timeout: 60_000
 }, async () => {
   await using nats = await startNats()

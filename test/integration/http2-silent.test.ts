@@ -64,7 +64,7 @@ const startSilencing = async () => {
   }
 }
 
-describe.concurrent("a push service whose sessions fall silent", { timeout: 60_000 }, () => {
+describe("a push service whose sessions fall silent", { timeout: 60_000 }, () => {
   beforeAll(() => setDefaultCACertificates([cert]))
   afterAll(() => setDefaultCACertificates([]))
 

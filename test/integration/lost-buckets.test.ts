@@ -75,7 +75,6 @@ const refusedRebuild = (natsUrl: string) =>
   }).pipe(onLog(natsUrl), Effect.runPromise)
 
 it("a start without a projection is refused, and a rebuild brings everything back", {
-  concurrent: true,
   timeout: 60_000
 }, async () => {
   await using nats = await startNats({ syncAlways: false })
@@ -105,7 +104,6 @@ it("a start without a projection is refused, and a rebuild brings everything bac
 })
 
 it("a job that waits for a revision which its bucket no longer has is delivered all the same", {
-  concurrent: true,
   timeout: 60_000
 }, async () => {
   await using nats = await startNats({ syncAlways: false })

@@ -13,7 +13,6 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 const duplicatesMax = 768
 
 it("goes on after nats-server was killed in mid-broadcast: all are reached, at most 768 twice", {
-  concurrent: true,
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()
@@ -36,7 +35,6 @@ it("goes on after nats-server was killed in mid-broadcast: all are reached, at m
 })
 
 it("waits while outcomes cannot be written, sends nothing twice, and the counts add up later", {
-  concurrent: true,
   timeout: 120_000
 }, async () => {
   const unrecordedMax = 64

@@ -41,7 +41,7 @@ const pauseLines = ({ output }: Service, id: string) =>
     .filter((line) => line.includes('"broadcast paused"') && line.includes(`"broadcast":${id},`))
     .map((line) => JSON.parse(line))
 
-describe.concurrent("a broadcast with pause_when", () => {
+describe("a broadcast with pause_when", () => {
   it("pauses by itself, says why, and counts from a resume on", { timeout: 120_000 }, async () => {
     await using nats = await startNats()
     await using push = await spawnPushService()

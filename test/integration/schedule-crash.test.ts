@@ -35,7 +35,6 @@ const factsIn = async (natsUrl: string, type: string): Promise<ReadonlyArray<num
 }
 
 it("starts what everything was killed before, at its time or as soon as something runs", {
-  concurrent: true,
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()
@@ -64,7 +63,6 @@ it("starts what everything was killed before, at its time or as soon as somethin
 })
 
 it("starts once, with several planners, at the time of NATS on machines with wrong clocks", {
-  concurrent: true,
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()
@@ -91,10 +89,7 @@ it("starts once, with several planners, at the time of NATS on machines with wro
   assert.lengthOf(agent.received, ids.length)
 })
 
-it("starts a thousand broadcasts of the same second", {
-  concurrent: true,
-  timeout: 180_000
-}, async () => {
+it("starts a thousand broadcasts of the same second", { timeout: 180_000 }, async () => {
   const size = 1_000
   await using nats = await startNats()
   await using push = await startPushService()

@@ -37,7 +37,7 @@ const changesOf = async (natsUrl: string, id: string): Promise<ReadonlyArray<str
   return types.map((type) => type.replace(/^broadcast\.|\/1$/g, ""))
 }
 
-describe.concurrent("a broadcast with a start", () => {
+describe("a broadcast with a start", () => {
   it("waits for it, and lives from then on", async () => {
     await using nats = await startNats()
     await using push = await startPushService()

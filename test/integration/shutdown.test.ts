@@ -7,7 +7,6 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
-  concurrent: true,
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()
@@ -33,7 +32,6 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
 })
 
 it("tells load balancers on SIGTERM, and serves new connections until its port closes", {
-  concurrent: true,
   timeout: 60_000
 }, async () => {
   await using nats = await startNats({ syncAlways: false })
@@ -61,7 +59,6 @@ it("tells load balancers on SIGTERM, and serves new connections until its port c
 })
 
 it("told to stop while NATS is away and nothing is in hand, ends soon and in order", {
-  concurrent: true,
   timeout: 60_000
 }, async () => {
   await using nats = await startNats({ syncAlways: false })

@@ -44,7 +44,7 @@ const metric = async (base: string, line: RegExp) =>
     .split("\n")
     .filter((each) => line.test(each))
 
-describe.concurrent("a subscription whose host has no address", () => {
+describe("a subscription whose host has no address", () => {
   it("is suspended by the third strike, hidden from its user, and active again once stored again", {
     timeout: 90_000
   }, async () => {
@@ -109,7 +109,7 @@ describe.concurrent("a subscription whose host has no address", () => {
   })
 })
 
-describe.concurrent("a subscription that alone is refused, redirected or blocked", () => {
+describe("a subscription that alone is refused, redirected or blocked", () => {
   it("gets a strike, loses it with a push, is suspended at once at a forbidden address", {
     timeout: 90_000
   }, async () => {
@@ -155,7 +155,7 @@ describe.concurrent("a subscription that alone is refused, redirected or blocked
   })
 })
 
-describe.concurrent("subscriptions at a push service that is not allowed any more", () => {
+describe("subscriptions at a push service that is not allowed any more", () => {
   it("are suspended at once, and restored by the operator", { timeout: 90_000 }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
@@ -202,7 +202,7 @@ describe.concurrent("subscriptions at a push service that is not allowed any mor
   })
 })
 
-describe.concurrent("a push that waits for another try", () => {
+describe("a push that waits for another try", () => {
   it("is given up when its subscription is suspended meanwhile", { timeout: 60_000 }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { openSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "vitest"
+import { assert, it } from "vitest"
 import { call, until } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { claimPort } from "../support/ports.ts"
@@ -43,9 +43,14 @@ const serves = async (stdout: "pipe" | number) => {
   }
 }
 
-describe.concurrent("a service", { timeout: 60_000 }, () => {
-  it("serves although nobody reads its first words to the end", () => serves("pipe"))
+it("serves although nobody reads its first words to the end", { timeout: 60_000 }, () =>
+  serves("pipe")
+)
 
-  it("serves although its log cannot be written, because the disk is full", () =>
-    serves(openSync("/dev/full", "w")))
-})
+it(
+  "serves although its log cannot be written, because the disk is full",
+  {
+    timeout: 60_000
+  },
+  () => serves(openSync("/dev/full", "w"))
+)

@@ -21,7 +21,7 @@ import {
 
 const first = vapid.publicKey
 
-describe.concurrent("a key that is given up", () => {
+describe("a key that is given up", () => {
   it("is refused while subscriptions need it; by force, their pushes end as dead and say why", {
     timeout: 90_000
   }, async () => {
@@ -72,7 +72,7 @@ describe.concurrent("a key that is given up", () => {
   })
 })
 
-describe.concurrent("a key that was lost", () => {
+describe("a key that was lost", () => {
   it("stops the start, which names it, for as long as a subscription needs it", {
     timeout: 90_000
   }, async () => {

@@ -10,7 +10,7 @@ import { enter, everythingIn, listed, received, rotate } from "../support/vapid-
 
 const first = vapid.publicKey
 
-describe.concurrent("a rotation", () => {
+describe("a rotation", () => {
   it("reaches former and new subscribers while a worker with the former settings still runs", {
     timeout: 180_000
   }, async () => {

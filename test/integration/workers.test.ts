@@ -11,7 +11,7 @@ const pauseSeconds = 6
 const progress = async (base: string, broadcast: string) =>
   (await call(base, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data
 
-describe.concurrent("a worker whose credentials were refused", () => {
+describe("a worker whose credentials were refused", () => {
   it("limits the others to probes, also later ones; the first accepted probe opens it for all", {
     timeout: 90_000
   }, async () => {
@@ -46,7 +46,7 @@ describe.concurrent("a worker whose credentials were refused", () => {
   })
 })
 
-describe.concurrent("a worker that was throttled", () => {
+describe("a worker that was throttled", () => {
   it("slows and stops the other", { timeout: 90_000 }, async () => {
     await using push = await startPushService()
     await using service = await startWorkers({ BELLCAST_PUSHES_UNDER_WAY_MAX: "4" })
