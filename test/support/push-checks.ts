@@ -64,17 +64,24 @@ export const refusalOf = async (
 /**
  * The body; empty for a sink. Bytes over the limit are read and dropped, so that the connection can
  * be used again.
- * Rejects when the sender goes away in the middle.
+ * Rejects when the request ends in the middle. An HTTP/2 request whose session was destroyed
+ * (GOAWAY) can end like a whole one, without an error or `aborted` (Node.js 24.21): its length
+ * tells.
  */
 export const readBody = (request: IncomingMessage, keep: boolean): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const chunks: Array<Buffer> = []
+    const announced = keep ? Number(request.headers["content-length"] ?? 0) : 0
     let bytes = 0
     const take = (chunk: Buffer) => {
       if (bytes <= bodyBytesMax) chunks.push(chunk)
       bytes += chunk.length
     }
-    request.once("error", reject).once("end", () => resolve(Buffer.concat(chunks)))
+    const cutOff = () => reject(new Error("the request ended before its body was whole"))
+    request
+      .once("error", reject)
+      .once("end", () => (bytes < announced ? cutOff() : resolve(Buffer.concat(chunks))))
+      .once("close", cutOff)
     if (keep) request.on("data", take)
     else request.resume()
   })

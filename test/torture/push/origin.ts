@@ -4,6 +4,7 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { createSecureServer, type ServerHttp2Session } from "node:http2"
 import type { AddressInfo, Server, Socket } from "node:net"
+import { readBody } from "../../support/push-checks.ts"
 import { testCertificate } from "../../support/tls.ts"
 import { type Behaviour, type Receipt, well } from "./behaviour.ts"
 import type { Browser } from "./browser.ts"
@@ -29,12 +30,6 @@ export interface Origin extends AsyncDisposable {
   readonly behave: (behaviour: Behaviour) => void
   /** Pushes refused because of their token: a worker whose clock is wrong sends such. */
   readonly refusedTokens: () => number
-}
-
-const bodyOf = async (request: IncomingMessage): Promise<Buffer> => {
-  const chunks: Array<Buffer> = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
 }
 
 /** The broadcast that a push belongs to. Throws when it cannot be opened or names two. */
@@ -125,7 +120,9 @@ export const startOrigin = async <Subscription>(
 
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     if (behaviour.kind === "leaving" && isAfterGoaway(request, behaviour.streams)) return
-    const body = await bodyOf(request)
+    // A killed sender ends in mid-body. That is no fault of the push.
+    const body = await readBody(request, true).catch(() => undefined)
+    if (body === undefined) return void response.destroy()
     const found = events.find(request.url ?? "")
     if (found === undefined) {
       events.wrong(`a push to an endpoint that ${name} never had`)
@@ -146,9 +143,6 @@ export const startOrigin = async <Subscription>(
 
   const onRequest = (request: IncomingMessage, response: ServerResponse) =>
     void handle(request, response).catch((error) => {
-      // A killed sender ends in mid-body. That is no fault of the push.
-      if (!request.complete || error?.code === "ERR_STREAM_PREMATURE_CLOSE")
-        return void response.destroy()
       events.wrong(String(error))
       response.writeHead(400).end()
     })
