@@ -45,9 +45,14 @@ export const createOnce = async (file: string, text: string): Promise<void> => {
   }
 }
 
-/** Replaces a file atomically: readers see the old or the new text. */
+/** Replaces a file atomically: readers see the old or the new text. On disk when this returns. */
 export const replace = async (file: string, text: string): Promise<void> => {
   const draft = draftOf(file)
   await writeNew(draft, () => text)
-  await rename(draft, file)
+  try {
+    await rename(draft, file)
+    await syncFolder(dirname(file))
+  } finally {
+    await rm(draft, { force: true })
+  }
 }
