@@ -1,7 +1,7 @@
 // What a full stream or bucket stops, and what still works. Each case fills one, and enlarges it
 // under the running service.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { changeState, patchState } from "../support/broadcast-states.ts"
+import { broadcastPath, changeState, patchState } from "../support/broadcast-states.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { becomes, type Room, startRoom } from "../support/room.ts"
 
@@ -124,9 +124,20 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
 
   it("refuses a broadcast that WORK has no room to deliver, and nothing else", async () => {
     assert.equal((await room.subscribe("cid")).status, 201)
+    const before = await publish(room.service.url, "news", { n: 1 })
     const grow = await room.fill("BELLCAST_WORK", 0.96)
     await becomes(room.heartbeat, 503)
     assert.equal((await room.broadcast("news")).status, 507)
+    // Impossible with room, too.
+    const wanted = { data: { at: new Date(Date.now() + 60_000).toISOString() } }
+    const { body } = await call(
+      room.service.url,
+      "PATCH",
+      broadcastPath(before),
+      "publisher",
+      wanted
+    )
+    assert.deepInclude(body, { code: 409, errno: 124 })
     assert.equal((await room.register("news", "cid")).status, 202)
     await grow()
     await becomes(() => room.broadcast("news"), 202)

@@ -65,9 +65,9 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
     return { standing, isDone: standing.state === state }
   }
   if (!(yield* mayPublish(caller!, origin))) return yield* refuse("forbidden")
-  yield* demandRoom("broadcast")
   const before = yield* standingOf(origin)
   if (before.state !== "scheduled") return { standing: before, isDone: false }
+  yield* demandRoom("broadcast")
   const payload = yield* storedPayload(origin, wanted)
   const standing = yield* reschedule(origin, { startAt, rate, payload }, caller!.id, now)
   return { standing, isDone: standing.isChanged }
