@@ -71,7 +71,8 @@ const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
   BELLCAST_SHUTDOWN_WAIT_SECONDS: "1",
   BELLCAST_REPLICAS: String(nodes),
   BELLCAST_LOG_BYTES_MAX: String(256 * 1024 ** 2),
-  BELLCAST_WORK_BYTES_MAX: String(256 * 1024 ** 2),
+  // An hour of outcomes: 40 minutes take 256 MiB.
+  BELLCAST_WORK_BYTES_MAX: String(1024 ** 3),
   BELLCAST_UNRECORDED_PUSHES_MAX: String(permits),
   BELLCAST_RETRY_BASE_MILLIS: "500",
   BELLCAST_BREAKER_OPEN_MILLIS: "3000",
