@@ -57,6 +57,7 @@ const noFigures = (): Figures => ({
   missed: 0,
   duplicates: 0,
   endedOtherwise: 0,
+  redriven: 0,
   rssMax: 0,
   descriptorsMax: 0
 })
@@ -68,7 +69,7 @@ const runCheck = async ({ name, run }: Check, look: Look) => {
 
 /** Load and faults; resolves with what the faults may have repeated. */
 const trouble = async (world: World, { schedule, seconds }: CyclePlan, cycle: number) => {
-  const { changes, guests, model, publish, random } = world
+  const { changes, guests, model, publish, random, redrive } = world
   const [broadcastMillis, changeMillis] = world.rates
   const own = random.fork(`load ${cycle}`)
   const load = startLoad({
@@ -76,6 +77,7 @@ const trouble = async (world: World, { schedule, seconds }: CyclePlan, cycle: nu
     changes,
     publish,
     guests,
+    redrive,
     random: own,
     broadcastMillis,
     changeMillis

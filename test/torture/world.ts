@@ -12,6 +12,7 @@ import { makeGateways } from "./load/gateways.ts"
 import { makeGuests, type Visit } from "./load/guests.ts"
 import { makeOperator } from "./load/operator.ts"
 import { makePublish, type Publish } from "./load/publish.ts"
+import { makeRedrive, type Redrive } from "./load/redrives.ts"
 import { makeStop } from "./load/states.ts"
 import { type Model, makeModel } from "./model/model.ts"
 import { makeRecorded, type Recorded } from "./model/recorded.ts"
@@ -30,6 +31,7 @@ export interface World extends Context, AsyncDisposable {
   readonly changes: Changes
   readonly publish: Publish
   readonly guests: Visit
+  readonly redrive: Redrive
   readonly random: Random
   /** `BELLCAST_UNRECORDED_PUSHES_MAX`: what a killed process may send twice. */
   readonly permits: number
@@ -121,7 +123,9 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
     const context = { nodes, nats, fleet, folder, say }
     const stop = makeStop(gateways, random.fork("stop"))
     const publishes = random.fork("publish")
-    const publish = makePublish(model, gateways, client, publishes, () => world.cycle, stop)
+    const cycle = () => world.cycle
+    const publish = makePublish(model, gateways, client, publishes, cycle, stop)
+    const redrives = random.fork("redrives")
     const world: World = {
       ...context,
       client,
@@ -131,6 +135,7 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
       changes,
       publish,
       guests: makeGuests(model, operator, publish, random.fork("guests")),
+      redrive: makeRedrive(model, recorded, gateways, redrives, cycle, stop),
       random,
       permits,
       rates: isShort

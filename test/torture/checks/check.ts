@@ -33,6 +33,8 @@ export interface Figures {
   missed: number
   duplicates: number
   endedOtherwise: number
+  /** Redrives, which are among the acknowledged. */
+  redriven: number
   rssMax: number
   descriptorsMax: number
 }

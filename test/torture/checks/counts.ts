@@ -41,8 +41,10 @@ const countsOfBroadcast = async (look: Look, recorded: RecordedBroadcast) => {
     )
   const without = data.without_subscription ?? 0
   const [sure, most] = withoutOf(broadcast)
-  // Cancelled before it was planned: it goes to nobody, and nobody is looked for.
-  const least = broadcast.cancelled === undefined ? sure : 0
+  // Cancelled before it was planned, it goes to nobody, and nobody is looked for. A redrive leaves
+  // out whom the broadcast before reached: these have a subscription.
+  const isSure = broadcast.cancelled === undefined && broadcast.undelivered === undefined
+  const least = isSure ? sure : 0
   if (without !== recorded.withoutSubscription || without < least || without > most)
     parts.push(
       `without_subscription ${without}, recorded ${recorded.withoutSubscription}, ` +

@@ -99,6 +99,7 @@ export const sent: Check = {
     )
     for (const broadcast of broadcastsOf(look)) {
       if (broadcast.ackedAt !== undefined) look.figures.acknowledged++
+      if (broadcast.undelivered !== undefined) look.figures.redriven++
       const recorded = byMarker.get(broadcast.marker)
       eachSubscription(look.model, (of) => {
         const violation = judge({ look, broadcast, recorded, of })

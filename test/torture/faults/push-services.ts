@@ -42,6 +42,11 @@ const kinds: ReadonlyArray<Kind> = [
     behaviour: (random) => ({ kind: "failing", status: random.pick([500, 502, 503, 504]) })
   },
   {
+    name: "push service refuses payloads",
+    seconds: [3, 8],
+    behaviour: () => ({ kind: "failing", status: 413 })
+  },
+  {
     name: "push service closes in mid-answer",
     short: true,
     seconds: [3, 8],

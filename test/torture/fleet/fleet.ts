@@ -5,7 +5,7 @@ import type { Nodes, Role, Shape } from "../faults/fault.ts"
 import { source } from "../load/nats.ts"
 import type { VapidPair } from "../push/vapid.ts"
 import { type FleetMember, makeMember } from "./member.ts"
-import { idOf, publisher, useridSecret } from "./users.ts"
+import { idOf, operator, publisher, useridSecret } from "./users.ts"
 
 const everybody: ReadonlyArray<readonly [string, ...Array<Role>]> = [
   ["gate-1", "gateway"],
@@ -58,6 +58,7 @@ const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
   BELLCAST_AUTH_POLICIES: "basicauth token",
   BELLCAST_CHANNEL_WRITE_PRINCIPALS: `${idOf(publisher)} nats:${source}`,
   ...operatorSettings,
+  BELLCAST_OPERATOR_PRINCIPALS: idOf(operator),
   BELLCAST_USER_WRITE_PRINCIPALS: `nats:${source}`,
   BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX: "0",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",

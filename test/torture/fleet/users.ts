@@ -10,6 +10,9 @@ export const password = "torture"
 /** Publishes on every channel. */
 export const publisher = "publisher"
 
+/** Sends broadcasts again. */
+export const operator = "operator"
+
 const hmac = (key: string, text: string) => createHmac("sha256", key).update(text)
 
 export const idOf = (name: string): string =>

@@ -6,6 +6,7 @@ import type { Random } from "../random.ts"
 import type { Changes } from "./changes.ts"
 import type { Visit } from "./guests.ts"
 import type { Publish } from "./publish.ts"
+import type { Redrive } from "./redrives.ts"
 
 export interface Load {
   /** Changes and publishes under way. */
@@ -19,6 +20,7 @@ export interface LoadOptions {
   readonly changes: Changes
   readonly publish: Publish
   readonly guests: Visit
+  readonly redrive: Redrive
   readonly random: Random
   /** Milliseconds between broadcasts, at least and at most. */
   readonly broadcastMillis: readonly [number, number]
@@ -29,11 +31,13 @@ export interface LoadOptions {
 const underWayMax = 20
 /** Milliseconds between guests: each takes two commands. */
 const guestMillis = [8_000, 14_000] as const
+const redriveMillis = [2_000, 6_000] as const
 /** A broadcast whose acknowledgement has not come by then stays unknown. */
 const giveUpMillis = 30_000
 
 export const startLoad = (options: LoadOptions): Load => {
-  const { broadcastMillis, changeMillis, changes, guests, model, publish, random } = options
+  const { broadcastMillis, changeMillis, changes, guests, model, publish, random, redrive } =
+    options
   const stopping = new AbortController()
   const givingUp = new AbortController()
   let pending = 0
@@ -66,6 +70,7 @@ export const startLoad = (options: LoadOptions): Load => {
   void every(broadcastMillis, random.fork("broadcasts"), () => publish(channel(), givingUp.signal))
   void every(changeMillis, random.fork("changes"), changes.churn)
   void every(guestMillis, random.fork("guests"), () => guests(givingUp.signal))
+  void every(redriveMillis, random.fork("redrives"), redrive)
 
   return {
     pending: () => pending,

@@ -1,6 +1,13 @@
 // Who a broadcast must reach, may reach and must not reach, from what was acknowledged before it
 // was published.
-import type { Broadcast, Membership, Model, Subscription, User } from "./model.ts"
+import {
+  type Broadcast,
+  keyOf,
+  type Membership,
+  type Model,
+  type Subscription,
+  type User
+} from "./model.ts"
 
 export type Claim = "must" | "may" | "must not"
 
@@ -27,6 +34,7 @@ const weakest = (claims: ReadonlyArray<Claim>): Claim =>
   ranks[Math.min(...claims.map((claim) => ranks.indexOf(claim)))]!
 
 const claimOfSubscription = (subscription: Subscription, broadcast: Broadcast): Claim => {
+  if (broadcast.undelivered?.has(keyOf(subscription)) === false) return "must not"
   const { device, removed, stored } = subscription
   if (before(removed?.ackedAt, broadcast)) return "must not"
   if (after(stored.startedAt, broadcast)) return "must not"

@@ -82,6 +82,7 @@ export interface Broadcast {
     | "nats with id"
     | "to users"
     | "to users with key"
+    | "redrive"
   readonly cycle: number
   readonly startedAt: number
   ackedAt?: number
@@ -97,7 +98,14 @@ export interface Broadcast {
   cancelled?: Change
   /** The only attempt was refused. */
   isRefused?: boolean
+  /** Of a redrive: names of the subscriptions whose pushes were given up before. */
+  readonly undelivered?: ReadonlySet<string>
 }
+
+/** The marker of a redrive, whose pushes have the payload of the broadcast before. */
+export const againOf = (marker: string): string => `${marker}+`
+/** The marker in the payload. */
+export const payloadOf = (marker: string): string => marker.replace(/\++$/, "")
 
 /** Counts of the pushes of one broadcast to one browser, as its push service saw them. */
 export interface Receipts {
@@ -112,6 +120,8 @@ export interface Model {
   readonly channels: ReadonlyArray<string>
   readonly users: Array<User>
   readonly broadcasts: Map<string, Broadcast>
+  /** By the marker in the payload: that of the last redrive. */
+  readonly latest: Map<string, string>
   /** By marker, then by browser. */
   readonly receipts: Map<string, Map<Device, Receipts>>
   /** What no fault explains, such as a push that cannot be decrypted. */
@@ -122,6 +132,7 @@ export const makeModel = (channels: ReadonlyArray<string>): Model => ({
   channels,
   users: [],
   broadcasts: new Map(),
+  latest: new Map(),
   receipts: new Map(),
   wrong: []
 })
@@ -129,12 +140,14 @@ export const makeModel = (channels: ReadonlyArray<string>): Model => ({
 export const receiptsOf = (model: Model, marker: string, of: Device): Receipts | undefined =>
   model.receipts.get(marker)?.get(of)
 
+/** Pushes count for the last redrive: those of the broadcast before had ended. */
 export const takeReceipt = (
   model: Model,
-  marker: string,
+  payload: string,
   of: Device,
   kind: keyof Receipts
 ): void => {
+  const marker = model.latest.get(payload) ?? payload
   if (!model.broadcasts.has(marker)) return void model.wrong.push(`unknown broadcast ${marker}`)
   const all = model.receipts.get(marker) ?? new Map<Device, Receipts>()
   model.receipts.set(marker, all)

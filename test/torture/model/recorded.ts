@@ -5,6 +5,7 @@ import { filters, parseBroadcast, parseOfBroadcast, parseSubscription } from "#s
 import { decodeToken } from "#streams/tokens.ts"
 import type { RigClient } from "../nats/client.ts"
 import { readStream } from "../nats/read.ts"
+import { againOf } from "./model.ts"
 
 /** Results of one push, in the order of WORK. */
 export interface RecordedPush {
@@ -90,7 +91,9 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     const place = parseBroadcast(message.subject)
     if (place === undefined) return
     const channel = decodeToken(place.channel) ?? place.channel
-    const marker = markerOf(message)
+    const redrives = Number(message.headers?.get("Bellcast-Redrives"))
+    const former = broadcasts.get(redrives)?.marker
+    const marker = former === undefined ? markerOf(message) : againOf(former)
     const pushes = new Map<string, RecordedPush>()
     const none = { accepted: 0, withoutSubscription: 0 }
     const dueAt = Date.parse(message.headers?.get("Bellcast-Start-At") ?? "")

@@ -1,0 +1,81 @@
+// An operator who sends broadcasts of earlier cycles again, to those whom they did not reach; at
+// times by two requests at the same moment, of which one must find it done.
+import { setTimeout as sleep } from "node:timers/promises"
+import { operator } from "../fleet/users.ts"
+import { againOf, type Broadcast, type Model, payloadOf } from "../model/model.ts"
+import type { Recorded, RecordedBroadcast } from "../model/recorded.ts"
+import type { Random } from "../random.ts"
+import type { Gateways } from "./gateways.ts"
+import type { Stop } from "./states.ts"
+
+/** Redrives one broadcast, if there is one to redrive. */
+export type Redrive = () => Promise<void>
+
+const pauseMillis = 300
+/** Reasons that no fault explains: the rig read that pushes of it were given up. */
+const wrong = new Set(["nobody", "forgotten", "rejected"])
+
+/** The pushes that were given up, by the names of their subscriptions. */
+const undeliveredOf = ({ pushes }: RecordedBroadcast): ReadonlySet<string> => {
+  const given = [...pushes].filter(([, { last }]) => ["dead", "expired"].includes(last.fate))
+  return new Set(given.map(([key]) => key))
+}
+
+export const makeRedrive = (
+  model: Model,
+  recorded: Recorded,
+  gateways: Gateways,
+  random: Random,
+  /** The cycle under way. */
+  cycle: () => number,
+  stopSome: Stop
+): Redrive => {
+  /** Ids of broadcasts that were sent again. */
+  const done = new Set<number>()
+
+  const candidates = () =>
+    [...recorded.broadcasts.values()].flatMap((one) => {
+      const former = model.broadcasts.get(one.marker ?? "")
+      if (former === undefined || former.cycle >= cycle() || done.has(one.id)) return []
+      const undelivered = undeliveredOf(one)
+      return undelivered.size === 0 ? [] : [{ id: one.id, former, undelivered }]
+    })
+
+  /** Repeats the request until it is done. Returns the id of the new broadcast. */
+  const ask = async (id: number): Promise<number> => {
+    const asked = { method: "POST", path: `/broadcasts/${id}/redrive`, user: operator }
+    while (true) {
+      const { body, location, status } = await gateways.once(asked, [202])
+      if (status === 202) return Number(location!.split("/").at(-1))
+      const { broadcast, reason } = body?.details ?? {}
+      if (reason === "redriven") return Number(broadcast)
+      if (wrong.has(reason)) throw new Error(`a redrive of ${id} is refused: ${reason}`)
+      await sleep(pauseMillis)
+    }
+  }
+
+  return async () => {
+    const found = candidates()
+    if (found.length === 0) return
+    const { former, id, undelivered } = random.pick(found)
+    done.add(id)
+    const { channels, strangers, users } = former
+    const marker = againOf(former.marker)
+    const again: Broadcast = {
+      ...{ marker, channels, strangers, users, undelivered },
+      via: "redrive",
+      cycle: cycle(),
+      startedAt: performance.now(),
+      isScheduled: false
+    }
+    model.broadcasts.set(marker, again)
+    model.latest.set(payloadOf(marker), marker)
+    const requests = Array.from({ length: random.chance(0.3) ? 2 : 1 }, () => ask(id))
+    const ids = await Promise.all(requests)
+    again.id = ids[0]!
+    again.ackedAt = performance.now()
+    if (new Set(ids).size > 1) model.wrong.push(`${id} was sent again as ${ids.join(" and ")}`)
+    // Its publisher has no right to all users.
+    if (users.size === 0) await stopSome(again)
+  }
+}
