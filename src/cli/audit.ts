@@ -190,7 +190,7 @@ const flags = {
     Argument.optional
   ),
   user: optional(Flag.String("user"), `Only the pushes to this user: ${userGivenHelp}`),
-  channel: optional(Flag.String("channel"), "With --user: only broadcasts to this channel alone"),
+  channel: optional(Flag.String("channel"), "With --user: only broadcasts to this channel"),
   since: timeFlag("since", "With --user: only broadcasts accepted or started since"),
   before: timeFlag("before", "With --user: only broadcasts accepted or started before"),
   limit: limitFlag,

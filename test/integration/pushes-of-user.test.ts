@@ -62,7 +62,10 @@ const fill = Effect.gen(function* () {
   const body = { parts: [first.seq] }
   const named = yield* log.append("log", { subject: direct, type: "direct/1", body })
   yield* sent(named.seq, directToken, token)
-  return [named.seq, ...ids]
+  const channels = [other, news]
+  const both = yield* log.append("log", { subject: direct, type: "direct/1", body: { channels } })
+  yield* sent(both.seq, directToken, token)
+  return [both.seq, named.seq, ...ids]
 })
 
 // Of up to 20 channels each is searched, of more all broadcasts are.
@@ -82,7 +85,7 @@ it.each(counts)(title, { timeout: 120_000 }, async (count) => {
   assert.equal(left.status, 202)
   const layer = natsLayer({ url: nats.url, name: "test" })
   const ids = await Effect.runPromise(fill.pipe(Effect.provide(layer), Effect.scoped))
-  assert.lengthOf(ids, 31)
+  assert.lengthOf(ids, 32)
 
   const path = `/users/${encodeURIComponent(user)}`
   const { body } = await call(service.url, "GET", path, "operator")
@@ -100,5 +103,7 @@ it.each(counts)(title, { timeout: 120_000 }, async (count) => {
       .map((line) => JSON.parse(line).broadcast)
   }
   assert.deepEqual(await audited("--limit", "40"), ids)
-  assert.deepEqual(await audited("--channel", "news", "--limit", "2"), ids.slice(1, 3))
+  const [both, , first] = ids
+  // The one that names the user goes to no channel.
+  assert.deepEqual(await audited("--channel", "news", "--limit", "2"), [both, first])
 })

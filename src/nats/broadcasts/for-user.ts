@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { PushResult } from "#domain/outcome.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
-import { directToken, type UserToken } from "#streams/tokens.ts"
+import { type ChannelToken, directToken, type UserToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { wholeBroadcast } from "../stream/whole-broadcast.ts"
 import { type Listed, listBroadcasts, type Selection } from "./list.ts"
@@ -29,17 +29,19 @@ export interface ForUser extends Listed {
 
 /**
  * Whether a broadcast names the user, or a channel that the user ever joined: with a request for
- * each new set of channels, where pushes would need one for each broadcast.
+ * each new set of channels, where pushes would need one for each broadcast. `wanted`: the broadcast
+ * must go to this channel.
  */
-const makeMayReach = (user: UserToken) => {
+const makeMayReach = (user: UserToken, wanted: ChannelToken | undefined) => {
   const known = new Map<string, boolean>()
   return Effect.fnUntraced(function* ({ channel, stored }: Origin) {
     const log = yield* EventLog
     // The body of a broadcast to one channel is not decoded.
     const isPlain = channel !== directToken
     const to = isPlain ? undefined : (yield* wholeBroadcast(log, stored))?.to
-    if (to?.users.includes(user)) return true
     const channels = isPlain ? [channel] : (to?.channels ?? [])
+    if (wanted !== undefined && !channels.includes(wanted)) return false
+    if (to?.users.includes(user)) return true
     const place = channels.join()
     const found = known.get(place)
     if (found !== undefined) return found
@@ -75,7 +77,7 @@ type ByUser = Omit<Selection<never, never>, "isShown" | "publisher" | "state">
 
 /** The places in which broadcasts to a user are: a channel each, or all of them. */
 const placesFor = Effect.fnUntraced(function* (user: UserToken, { channel }: ByUser) {
-  if (channel !== undefined) return [channel]
+  if (channel !== undefined) return [directToken, channel]
   const joined = yield* everJoined(user)
   return joined === undefined ? [undefined] : [directToken, ...joined]
 })
@@ -101,7 +103,7 @@ const merged = (
  * undefined: it is complete.
  */
 export const listForUser = Effect.fnUntraced(function* (user: UserToken, selection: ByUser) {
-  const isShown = makeMayReach(user)
+  const isShown = makeMayReach(user, selection.channel)
   const starts = yield* Effect.cached(startsIn(selection))
   const all = { ...selection, starts, publisher: undefined, state: undefined, isShown }
   const lists = yield* Effect.forEach(
