@@ -7,7 +7,7 @@ import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { Because, BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
 import { PauseWhen, pauseWhenHeader, pauseWhenOf } from "#domain/pause-when.ts"
 import { type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
-import type { Origin, Standing } from "#nats/broadcasts/state.ts"
+import { isFinal, type Origin, type Standing } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
@@ -60,7 +60,7 @@ export const BroadcastObject = Schema.Struct({
   rejected: Schema.optionalKey(Schema.String)
 })
 type View = typeof BroadcastObject.Type
-type Counts = Omit<View, "publisher" | "to">
+type Counts = Omit<View, "publisher" | "to" | "finished">
 
 /** The body of a response that shows one broadcast: with details, which lists leave out. */
 export const Shown = Schema.Struct({
@@ -80,7 +80,6 @@ const countsOf = (progress: Progress, state: BroadcastState): Counts => ({
   cancelled: progress.cancelled ?? 0,
   shards: progress.shards,
   shards_done: progress.shardsDone,
-  finished: progress.finished,
   last_modified: progress.lastModified,
   accepted_at: progress.acceptedAt,
   expires_at: progress.expiresAt,
@@ -100,7 +99,7 @@ const unplanned = ({ stored }: Origin, expiresAt: number): Progress => {
     expiresAt,
     at: stored.at
   }
-  return { ...startProgress(plan, 0), finished: false }
+  return startProgress(plan, 0)
 }
 
 /** The member `to` of a view. It never changes, and may take several requests. */
@@ -138,15 +137,17 @@ const changedBy = (change: Stored | undefined): Pick<View, "changed_by" | "becau
 /** A broadcast as it stands. `recipients`: `recipientsOf` the broadcast. */
 export const viewOf = Effect.fnUntraced(function* (
   origin: Origin,
-  { change, expiresAt, progress, rejected, schedule, state }: Standing,
+  standing: Standing,
   recipients: ReturnType<typeof recipientsOf> = recipientsOf(origin)
 ) {
+  const { change, expiresAt, progress, rejected, schedule, state } = standing
   const { source, stored } = origin
   const rate = schedule?.rate ?? readHeaders(stored.header).headers.rate
   const pauseWhen = pauseWhenOf(stored.header(pauseWhenHeader) ?? "")
   const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
   const view: View = {
     ...counts,
+    finished: isFinal(standing),
     publisher: publisherOf(source, stored.header) ?? "",
     to: yield* recipients,
     last_modified: Math.max(counts.last_modified, change?.at ?? 0),

@@ -65,6 +65,10 @@ export interface Standing {
   readonly rejected: string | undefined
 }
 
+/** Whether nothing about a broadcast changes any more. */
+export const isFinal = ({ progress, rejected }: Pick<Standing, "progress" | "rejected">): boolean =>
+  progress?.finished === true || rejected !== undefined
+
 /** From the messages of LOG about a broadcast, by subject, and its progress in the bucket. */
 const standingFrom = (
   { channel, stored: origin }: Origin,
@@ -81,7 +85,7 @@ const standingFrom = (
   const later = laterStart(header, at)
   const schedule: Schedule | undefined =
     found === undefined || change === undefined ? later : scheduleAfter(change, found)
-  const isOver = progress?.finished === true || rejected !== undefined
+  const isOver = isFinal({ progress, rejected })
   const last = change === undefined && later !== undefined ? "scheduled" : stateAfter(change)
   const state = isOver && last !== "cancelled" ? "finished" : last
   const startsAt = schedule === undefined ? at : (schedule.startedAt ?? millisOf(schedule.at) ?? at)
@@ -133,10 +137,6 @@ export const standingsOf = Effect.fnUntraced(function* (origins: ReadonlyArray<O
     return isKnown ? Effect.succeed(standing) : standingOf(origins[i]!)
   })
 })
-
-/** Whether nothing about a broadcast changes any more. */
-export const isFinal = ({ progress, state }: Standing): boolean =>
-  state === "finished" || progress?.finished === true
 
 /**
  * Appends what follows the present state, if anything does, and returns what is then. Fails with
