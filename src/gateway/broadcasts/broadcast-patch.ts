@@ -1,5 +1,5 @@
 // PATCH of a broadcast: changes its state, for those who may see it by its id alone; or when it
-// starts and what it says, for those of them who may publish it.
+// starts and what it says, for those who may publish it now.
 import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

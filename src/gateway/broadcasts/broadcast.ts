@@ -17,15 +17,14 @@ import { isOperator } from "../operators.ts"
 import { Shown, shown } from "./view.ts"
 
 /**
- * Whether a caller published a broadcast, or may send to all whom it names. `may`: `maySend`, or a
- * function that remembers what that said.
+ * Whether a caller may send to all whom a broadcast names. `may`: `maySend`, or a function that
+ * remembers what that said.
  */
 export const mayPublish = Effect.fnUntraced(function* (
   caller: Caller,
-  { channel, source, stored }: Origin,
+  { channel, stored }: Origin,
   may: typeof maySend = maySend
 ) {
-  if (publisherOf(source, stored.header) === caller.id) return true
   // The body of a broadcast to one channel need not be read.
   if (channel !== directToken) return yield* may(caller, [decodeToken(channel) ?? ""], false)
   const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
@@ -36,12 +35,13 @@ export const mayPublish = Effect.fnUntraced(function* (
   return yield* may(caller, channels, namesUsers)
 })
 
-/** As `mayPublish`, or whether the caller is an operator. */
+/** As `mayPublish`, or whether the caller published the broadcast, or is an operator. */
 export const maySee = Effect.fnUntraced(function* (
   caller: Caller,
   origin: Origin,
   may: typeof maySend = maySend
 ) {
+  if (publisherOf(origin.source, origin.stored.header) === caller.id) return true
   return (yield* isOperator(caller)) || (yield* mayPublish(caller, origin, may))
 })
 

@@ -101,6 +101,15 @@ export const broadcastStates: ReadonlyArray<Case> = [
       }
     }),
     define<string>({
+      name: `lets an operator want a ${from} broadcast to be ${wanted} as its publisher`,
+      given: given[from]!,
+      request: (api, location) => patch(api, location, toState(wanted), api.target.operator),
+      expected:
+        then === null
+          ? { status: 409, errno: 124, body: { details: { state: from } } }
+          : { status: 200, body: { data: { state: then } } }
+    }),
+    define<string>({
       name: `knows no ${from} broadcast that a caller without rights wants to be ${wanted}`,
       given: given[from]!,
       request: (api, location) => patch(api, location, toState(wanted), api.me),

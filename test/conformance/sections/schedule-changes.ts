@@ -97,6 +97,14 @@ export const scheduleChanges: ReadonlyArray<Case> = [
     }),
     ...started.map(([state, given]) =>
       define<string>({
+        name: `does not let an operator change ${name} of a ${state} broadcast`,
+        given,
+        request: (api, location) => patch(api, location, data, api.target.operator),
+        expected: { status: 403, errno: 121 }
+      })
+    ),
+    ...started.map(([state, given]) =>
+      define<string>({
         name: `does not change ${name} when a broadcast is ${state}`,
         given,
         request: (api, location) => patch(api, location, data),
