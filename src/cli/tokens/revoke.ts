@@ -12,18 +12,20 @@ import { failed } from "../terminal/failed.ts"
 import { argument } from "../terminal/flags.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
 
-const revoke = Effect.fnUntraced(function* (name: string) {
-  const { hash, seq: expect, token } = yield* tokenNamed(name)
-  if (token === undefined) return yield* failed(`there is no token ${name}`)
-  if (token.revokedAt !== undefined) {
-    // An earlier try may have stored the command without seeing that it took effect.
-    yield* untilApplied("permissions", keys.token(hash), expect)
-    return yield* Console.log(`the token ${name} is revoked: nothing to change`)
-  }
+const append = Effect.fnUntraced(function* (name: string, hash: string, expect: number) {
   const at = (yield* readServerTime).serverMillis
-  const seq = yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
+  return yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
+})
+
+const revoke = Effect.fnUntraced(function* (name: string) {
+  const { hash, seq: last, token } = yield* tokenNamed(name)
+  if (token === undefined) return yield* failed(`there is no token ${name}`)
+  const isStored = token.revokedAt !== undefined
+  const seq = isStored ? last : yield* append(name, hash, last)
+  // Also for an earlier try, which may have ended before that.
   yield* untilApplied("permissions", keys.token(hash), seq)
-  yield* Console.log(`the token ${name} is revoked: within a second no gateway accepts it`)
+  const effect = isStored ? "nothing to change" : "within a second no gateway accepts it"
+  yield* Console.log(`the token ${name} is revoked: ${effect}`)
   yield* printLeftStanding(`token:${name}`)
 })
 

@@ -1,20 +1,52 @@
 // The broadcasts that wait for their start.
 import * as Effect from "effect/Effect"
+import { laterStart } from "#domain/broadcast-start.ts"
 import { changeIn, stateAfter } from "#domain/broadcast-state.ts"
+import { streams } from "#streams/index.ts"
 import { filters, parseState } from "#streams/subjects.ts"
+import { Nats } from "../connection/connection.ts"
+import { unavailable } from "../connection/errors.ts"
 import { EventLog } from "../stream/event-log.ts"
-import { originOf } from "./state.ts"
+import { consumerInfo } from "../stream/info.ts"
+import { type Origin, originIn, originOf, standingsOf } from "./state.ts"
+
+/** Broadcasts that are read at once: a message has at most 32 KiB. */
+const readMax = 100
+
+/** Those that the planner may not have read yet: no fact says that they wait. */
+const unread = Effect.gen(function* () {
+  const log = yield* EventLog
+  const { consumers, name } = streams.log
+  const info = yield* consumerInfo(yield* Nats, name, consumers.planner.name).pipe(
+    Effect.mapError(unavailable("state of planner"))
+  )
+  const origins: Array<Origin> = []
+  let from = (info?.ack_floor.stream_seq ?? 0) + 1
+  while (true) {
+    const found = yield* log.following("log", filters.broadcasts, { from, limit: readMax })
+    const later = found.filter(({ at, header }) => laterStart(header, at) !== undefined)
+    origins.push(...later.flatMap((stored) => originIn(stored) ?? []))
+    if (found.length < readMax) break
+    from = found.at(-1)!.seq + 1
+  }
+  const standings = yield* standingsOf(origins)
+  return origins.filter((_, i) => standings[i]!.state === "scheduled")
+})
 
 /** From LOG, the oldest first. */
 export const scheduledBroadcasts = Effect.gen(function* () {
+  // Before the facts: a planner that runs appends them meanwhile.
+  const found = new Map((yield* unread).map((origin) => [origin.stored.seq, origin]))
   const waiting = new Set<number>()
   yield* (yield* EventLog).replay("log", [filters.states], ({ message, subject }) => {
     const broadcast = parseState(subject)
     const change = changeIn(message)
     if (broadcast === undefined || change === undefined) return
+    found.delete(broadcast)
     if (stateAfter(change) === "scheduled") waiting.add(broadcast)
     else waiting.delete(broadcast)
   })
-  const origins = yield* Effect.forEach([...waiting], originOf, { concurrency: 16 })
-  return origins.filter((origin) => origin !== undefined)
+  for (const origin of yield* Effect.forEach([...waiting], originOf, { concurrency: 16 }))
+    if (origin !== undefined) found.set(origin.stored.seq, origin)
+  return [...found.values()].sort((a, b) => a.stored.seq - b.stored.seq)
 })
