@@ -14,14 +14,16 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
-import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
 import { postponedMillis } from "../jobs/record/follow-ups.ts"
 import type { JobTools } from "../jobs/tools.ts"
+import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import { beginRun } from "./begin-run.ts"
 import { endWaiting } from "./end-waiting.ts"
 
+/** Workers hear of a pause within a second, and record the attempts under way at once. */
+const recordedMillis = 5_000
 /** Every process has heard of a resume, or is away, this long after it. */
 const heardMillis = 120_000
 
@@ -122,8 +124,7 @@ const handle = Effect.fnUntraced(function* (tools: Tools, delivery: Delivery, ch
 export const makeChanges = Effect.fnUntraced(function* ({ record }: JobTools) {
   const log = yield* EventLog
   const { pushTimeoutMillis } = yield* Settings
-  const { ackWaitMillis } = streams.work.consumers.deliver
-  const settleMillis = Math.max(ackWaitMillis, 2 * pushTimeoutMillis)
+  const settleMillis = attemptLimitsOf(pushTimeoutMillis).attemptMillis + recordedMillis
   return (delivery: Delivery) => {
     const { message } = delivery
     if (message.type === "malformed") return Effect.succeed(never(message.reason))

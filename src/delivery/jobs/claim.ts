@@ -7,7 +7,7 @@ import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
-import { limitsOf } from "../push/transport/exchange.ts"
+import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
 import type { Recorded } from "./record/follow-ups.ts"
 import { outcomeSubject, provenMillis, type Record } from "./record/record.ts"
@@ -88,7 +88,7 @@ const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject:
 
 /** Age of an outcome from which on its worker sends nothing more because of it. */
 const claimMillisOf = (pushTimeoutMillis: number): number =>
-  provenMillis + limitsOf(pushTimeoutMillis).totalMillis
+  provenMillis + attemptLimitsOf(pushTimeoutMillis).attemptMillis
 
 /** Returns functions that claim a shard, unless nothing of it is left to send. */
 export const makeClaim = (log: EventLog["Service"], record: Record, pushTimeoutMillis: number) => {

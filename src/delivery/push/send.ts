@@ -20,6 +20,7 @@ import { PushClient } from "./client.ts"
 import type { Sealed } from "./encrypt.ts"
 import { clockAhead } from "./http-date.ts"
 import { originOf, type Target } from "./target.ts"
+import { attemptLimitsOf } from "./transport/exchange.ts"
 import { type Received, type Request, tryFurther } from "./tries.ts"
 import { Vapid } from "./vapid.ts"
 
@@ -40,6 +41,7 @@ interface SendTools {
   readonly log: EventLog["Service"]
   readonly policy: EndpointPolicy
   readonly retryBaseMillis: number
+  readonly furtherMillis: number
 }
 
 interface Conditions {
@@ -161,7 +163,7 @@ const attempt = Effect.fnUntraced(function* (
   pushService: PushService,
   key: string
 ): Effect.fn.Return<Attempt> {
-  const { policy, pushServices, retryBaseMillis, vapid } = tools
+  const { furtherMillis, policy, pushServices, retryBaseMillis, vapid } = tools
   const sealed = bodyOf()
   const sentAt = yield* moment
   const conditions = { policy, retryBaseMillis, keyFault: vapid.fault(key) }
@@ -175,12 +177,14 @@ const attempt = Effect.fnUntraced(function* (
   const authorization = yield* vapid.authorization(origin, key)
   const request: Request = {
     ...{ pushService, key, target, expiresAt: ref.expiresAt, body },
+    lastTryAt: sentAt.monotonic + furtherMillis,
     path: target.stored.data.endpoint.slice(origin.length),
     headers: headersOf(ref, authorization, body !== undefined)
   }
   const last = yield* tryFurther(tools, request, yield* tools.post(request))
-  if (last !== "expired") return yield* judge(pushServices, last, push)
+  if (typeof last !== "string") return yield* judge(pushServices, last, push)
   const millis = millisSince(push, yield* monotonicMillis)
+  if (last === "late") return { kind: "failed", reason: "timeout", decidedBy: "connection", millis }
   return { kind: "expired", reason: "expired:key-mismatch", decidedBy: "process", millis }
 })
 
@@ -194,11 +198,12 @@ export const makeSend = Effect.gen(function* () {
   const vapid = yield* Vapid
   const pushServices = yield* makePushServices
   const log = yield* EventLog
-  const { allowLoopbackEndpoints, pushHosts, retryBaseMillis } = yield* Settings
+  const { allowLoopbackEndpoints, pushHosts, pushTimeoutMillis, retryBaseMillis } = yield* Settings
   const policy = { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }
   const tools: SendTools = {
     post: (request) => post(client, request),
-    ...{ vapid, pushServices, log, policy, retryBaseMillis }
+    ...{ vapid, pushServices, log, policy, retryBaseMillis },
+    furtherMillis: attemptLimitsOf(pushTimeoutMillis).furtherMillis
   }
 
   return <E>(push: PushToSend, turn: Effect.Effect<unknown, E>): Effect.Effect<Attempt, E> =>

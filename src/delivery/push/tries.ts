@@ -18,6 +18,8 @@ export interface Request {
   readonly key: string
   readonly target: Target
   readonly expiresAt: number
+  /** No further try begins later, by the monotonic clock. */
+  readonly lastTryAt: number
   readonly path: string
   readonly headers: Record<string, string>
   readonly body: Uint8Array | undefined
@@ -51,6 +53,14 @@ const matched = (log: EventLog["Service"], { target }: Request, vapidKey: string
     })
     .pipe(Effect.ignore)
 
+/** The end of an attempt that needs another try, but has none left. */
+type NoTry = "expired" | "late"
+
+const noTryAfter = ({ expiresAt, lastTryAt }: Request, { at }: Received): NoTry | undefined => {
+  if (at.at >= expiresAt) return "expired"
+  return at.monotonic > lastTryAt ? "late" : undefined
+}
+
 /** Tries other VAPID keys after a mismatch, until one gives another response. */
 const tryKeys = Effect.fnUntraced(function* (
   { log, post, pushServices, vapid }: TryTools,
@@ -61,7 +71,8 @@ const tryKeys = Effect.fnUntraced(function* (
   const { origin } = request.pushService
   let received = first
   for (const key of keys) {
-    if (received.at.at >= request.expiresAt) return "expired" as const
+    const end = noTryAfter(request, received)
+    if (end !== undefined) return end
     request.headers["authorization"] = yield* vapid.authorization(origin, key)
     received = yield* post(request)
     if (received.result.reason === "key-mismatch") continue
@@ -85,7 +96,8 @@ const trySecond = Effect.fnUntraced(function* (
   first: Received
 ) {
   const second = secondTryOf(request, first)
-  if (second === undefined || first.at.at >= request.expiresAt) return first
+  const end = noTryAfter(request, first)
+  if (second === undefined || end === "expired") return first
   const { headers, key, pushService } = request
   if (second === "without-topic") delete headers["topic"]
   if (second === "new-token") {
@@ -93,18 +105,19 @@ const trySecond = Effect.fnUntraced(function* (
     if (renewed === undefined) return first
     headers["authorization"] = renewed
   }
-  return yield* post(request)
+  return end ?? (yield* post(request))
 })
 
 /**
  * Returns the response to the last request of an attempt, given that to its first one. "expired":
- * the push expired with keys left to try, so the mismatches prove nothing.
+ * the push expired with keys left to try, so the mismatches prove nothing. "late": the attempt has
+ * lasted too long for another request.
  */
 export const tryFurther = (
   tools: TryTools,
   request: Request,
   first: Received
-): Effect.Effect<Received | "expired"> => {
+): Effect.Effect<Received | NoTry> => {
   if (first.result.kind === "delivered") return Effect.succeed(first)
   const isMismatch = first.result.reason === "key-mismatch"
   const keys = isMismatch ? tools.vapid.othersThan(request.key) : []

@@ -32,6 +32,16 @@ export const limitsOf = (pushTimeoutMillis: number): Limits => {
   }
 }
 
+/**
+ * Bounds on all requests of one attempt, of which most need one. After a pause, and after a
+ * worker's last outcome, others wait until an attempt must be over.
+ */
+export const attemptLimitsOf = (pushTimeoutMillis: number) => {
+  /** From the first request on: no other one begins later. */
+  const furtherMillis = pushTimeoutMillis / 2
+  return { furtherMillis, attemptMillis: furtherMillis + limitsOf(pushTimeoutMillis).totalMillis }
+}
+
 const { NGHTTP2_HTTP_1_1_REQUIRED } = constants
 
 /** Characters of an error body that classify.ts searches for a few words. */
