@@ -72,23 +72,27 @@ const shardsAtFirst = (pushesPerShard: number, rate: number | undefined): number
     ? Math.ceil(waitingPushes / pushesPerShard)
     : shardsAtOnce(rate, pushesPerShard)
 
-/** `to`: undefined for nobody. */
+/** The registrations and the named users; undefined: nobody is to get the broadcast. */
+const peopleOf = Effect.fnUntraced(function* ({ buckets }: Planner, to: Recipients | undefined) {
+  if (to === undefined) return undefined
+  return (yield* countRegistrations(buckets, to.channels)) + to.users.length
+})
+
 const newPlan = Effect.fnUntraced(function* (
-  { buckets, states }: Planner,
+  { states }: Planner,
   { broadcast, expiresAt, rate, since }: BroadcastRef,
   given: PlanOfMessage,
-  to: Recipients | undefined,
+  people: number | undefined,
   { floor, short = [] }: Applied
 ) {
-  const people =
-    to === undefined ? 0 : (yield* countRegistrations(buckets, to.channels)) + to.users.length
-  const depth = shardDepth(people)
+  const count = people ?? 0
+  const depth = shardDepth(count)
   // A bucket without room may show a count of 0 for a channel with registrations. The count only
   // determines the number of jobs; the registrations determine who gets the broadcast.
   const isEmpty = people === 0 && !short.includes("channels")
-  const isNobody = to === undefined || isEmpty || states.orderOf({ broadcast }) === "cancel"
+  const isNobody = people === undefined || isEmpty || states.orderOf({ broadcast }) === "cancel"
   const shards = isNobody ? 0 : 16 ** depth
-  const stride = shards === 0 ? 0 : shardsAtFirst(people / shards, rate)
+  const stride = shards === 0 ? 0 : shardsAtFirst(count / shards, rate)
   const plan: Plan = {
     broadcast,
     depth,
@@ -108,12 +112,12 @@ const planOf = Effect.fnUntraced(function* (
   planner: Planner,
   ref: BroadcastRef,
   given: PlanOfMessage,
-  to: Recipients | undefined,
+  people: number | undefined,
   applied: Applied
 ) {
   const { log } = planner
   const subject = subjects.plan(ref.channel as ChannelToken, ref.broadcast)
-  const body = yield* newPlan(planner, ref, given, to, applied)
+  const body = yield* newPlan(planner, ref, given, people, applied)
   return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
     Effect.as(body),
     Effect.catchTag("AppendConflict", () =>
@@ -178,12 +182,14 @@ const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, star
   const applied = yield* Effect.result(watermark.reached(sinceOf(ref), appliedMillis))
   // No projector runs at the moment: the broadcast waits.
   if (applied._tag === "Failure") return later(notAppliedAfterMillis)
-  const found = yield* planOf(planner, ref, wanted.given, to, applied.success)
+  const people = yield* peopleOf(planner, to)
+  const found = yield* planOf(planner, ref, wanted.given, people, applied.success)
   yield* appendJobs(planner, ref, found)
   yield* Effect.logInfo("broadcast planned", {
     broadcast: ref.broadcast,
     publisher,
     channel: decodeToken(channel),
+    people: people ?? 0,
     ...(to === undefined || to.users.length === 0 ? {} : { users: to.users.length }),
     shards: found.shards,
     ...(ref.rate === undefined ? {} : { rate: ref.rate }),

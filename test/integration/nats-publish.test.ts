@@ -82,6 +82,7 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
           broadcast: good.seq,
           publisher: "nats:billing",
           channel: "news",
+          people: 1,
           shards: 1,
           rate: 100,
           msg: "broadcast planned"

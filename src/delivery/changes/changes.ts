@@ -24,6 +24,8 @@ import { endWaiting } from "./end-waiting.ts"
 
 /** Workers hear of a pause within a second, and record the attempts under way at once. */
 const recordedMillis = 5_000
+/** A change that is overtaken later than this was in the log before. */
+const newsMillis = 60_000
 /** Every process has heard of a resume, or is away, this long after it. */
 const heardMillis = 120_000
 
@@ -85,11 +87,12 @@ const carryOn = Effect.fnUntraced(function* (
   return later(unsettledMillis > 0 ? Math.min(unsettledMillis, againMillis) : againMillis)
 })
 
-/** The counts may be a second old. */
+/** The counts may be a second old. What cannot be read now is missing in the line. */
 const logChange = Effect.fnUntraced(function* (change: StateChange) {
   const { broadcast, by, channel, type } = change
-  const origin = yield* originOf(broadcast)
-  const counted = yield* (yield* Buckets).get("broadcasts", keys.broadcast(broadcast))
+  const entry = (yield* Buckets).get("broadcasts", keys.broadcast(broadcast))
+  const origin = yield* Effect.orElseSucceed(originOf(broadcast), () => undefined)
+  const counted = yield* Effect.orElseSucceed(entry, () => undefined)
   const fields = {
     broadcast,
     publisher: origin && publisherOf(origin.source, origin.stored.header),
@@ -102,12 +105,31 @@ const logChange = Effect.fnUntraced(function* (change: StateChange) {
   yield* by === "pause_when" ? Effect.logWarning(text, fields) : Effect.logInfo(text, fields)
 })
 
+/** Whether a change is the last one of a broadcast that is not over. */
+const isPresent = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  { seq }: Delivery,
+  change: StateChange
+) {
+  const last = yield* log.last("log", subjects.state(change.broadcast))
+  return last?.seq === seq && !(yield* isOver(log, change))
+})
+
+/**
+ * Whether a change is worth a line. A consumer that is made again delivers the changes of years;
+ * yet what is overtaken within a minute has happened.
+ */
+export const isNews = (isOld: boolean, ageMillis: number): boolean =>
+  !isOld || ageMillis < newsMillis
+
 const handle = Effect.fnUntraced(function* (tools: Tools, delivery: Delivery, change: StateChange) {
   const { log } = tools
-  const { broadcast } = change
-  if (delivery.deliveryCount === 1) yield* logChange(change)
-  const last = yield* log.last("log", subjects.state(broadcast))
-  if (last?.seq !== delivery.seq || (yield* isOver(log, change))) return done
+  const present = yield* Effect.exit(isPresent(log, delivery, change))
+  const isOld = present._tag === "Success" && !present.value
+  const ageMillis = (yield* Clock.currentTimeMillis) - delivery.at
+  // Before a failure comes back: the line is that of the first delivery.
+  if (delivery.deliveryCount === 1 && isNews(isOld, ageMillis)) yield* logChange(change)
+  if (!(yield* present)) return done
   switch (change.type) {
     case "broadcast.paused/1":
       return yield* expire(log, delivery, change)
