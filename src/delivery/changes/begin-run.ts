@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { EventLog } from "#nats/stream/event-log.ts"
-import { filters } from "#streams/subjects.ts"
+import { filters, subjects } from "#streams/subjects.ts"
 import { handOn } from "../jobs/hold.ts"
 import { lastResult, waitOf } from "../jobs/next-attempt.ts"
 import { outcomeSubject } from "../jobs/record/record.ts"
@@ -25,22 +25,46 @@ const againOne = Effect.fnUntraced(function* (
   yield* handOn(log, subject, { ...job, firstWaitMillis }, run)
 })
 
+interface Run {
+  readonly broadcast: number
+  readonly run: number
+}
+
+const runIn = ({ run = 0 }: { readonly run?: number }) => run
+
+/** The latest run of the job of each shard: there are 65,536 shards at most. */
+const latestRuns = Effect.fnUntraced(function* (log: Log, { broadcast, run }: Run) {
+  const latest = new Map<string, number>()
+  yield* eachJob(log, "shard/1", filters.shardsOf(broadcast), ({ job, subject }) =>
+    Effect.sync(() => {
+      const place = subjects.jobOfRun(subject, run)
+      latest.set(place, Math.max(latest.get(place) ?? 0, runIn(job)))
+    })
+  )
+  return latest
+})
+
 /**
  * Appends the jobs of a run: all shards, the finished ones, too, because removals and retries that
  * follow from their outcomes may be missing. Retries only with `isSettled`: no attempt of an
  * earlier run is under way. Shards need not wait: their outcomes say which worker has them.
+ * `isPresent`: whether no later change is known, which would make the rest useless.
  */
 export const beginRun = Effect.fnUntraced(function* (
   log: Log,
-  { broadcast, run }: { readonly broadcast: number; readonly run: number },
-  isSettled: boolean
+  of: Run,
+  isSettled: boolean,
+  isPresent: () => boolean
 ) {
-  const isFormer = (job: { readonly run?: number }) => (job.run ?? 0) < run
-  yield* eachJob(log, "shard/1", filters.shardsOf(broadcast), ({ job, subject }) =>
-    isFormer(job) ? handOn(log, subject, job, run) : Effect.void
-  )
+  const { broadcast, run } = of
+  const isWanted = (job: { readonly run?: number }) => runIn(job) < run && isPresent()
+  const latest = yield* latestRuns(log, of)
+  yield* eachJob(log, "shard/1", filters.shardsOf(broadcast), ({ job, subject }) => {
+    const isLatest = runIn(job) >= (latest.get(subjects.jobOfRun(subject, run)) ?? 0)
+    return isLatest && isWanted(job) ? handOn(log, subject, job, run) : Effect.void
+  })
   if (!isSettled) return
   yield* eachJob(log, "retry/1", filters.retriesOf(broadcast), (stored) =>
-    isFormer(stored.job) ? againOne(log, stored, run) : Effect.void
+    isWanted(stored.job) ? againOne(log, stored, run) : Effect.void
   )
 })

@@ -67,22 +67,25 @@ const expire = Effect.fnUntraced(function* (
 interface Tools {
   readonly log: EventLog["Service"]
   readonly record: JobTools["record"]
+  readonly orderOf: JobTools["orderOf"]
   /** An attempt that was under way at the pause is recorded this long after it. */
   readonly settleMillis: number
 }
 
 /** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
 const carryOn = Effect.fnUntraced(function* (
-  { settleMillis, ...tools }: Tools,
+  { orderOf, settleMillis, ...tools }: Tools,
   { at, deliveryCount }: Delivery,
   change: StateChange & { readonly type: "broadcast.resumed/1" | "broadcast.cancelled/1" }
 ) {
   const now = yield* Clock.currentTimeMillis
-  const { pausedAt } = change
+  const { pausedAt, type } = change
+  // Pauses and resumes that alternate would else hold up the changes of other broadcasts.
+  const isPresent = () => type === "broadcast.cancelled/1" || orderOf(change) === "send"
   const unsettledMillis = pausedAt === undefined ? 0 : pausedAt + settleMillis - now
-  if (pausedAt !== undefined) yield* beginRun(tools.log, change, unsettledMillis <= 0)
+  if (pausedAt !== undefined) yield* beginRun(tools.log, change, unsettledMillis <= 0, isPresent)
   const againMillis = postponedMillis(deliveryCount)
-  if (change.type === "broadcast.cancelled/1") yield* endWaiting(tools, change.broadcast)
+  if (type === "broadcast.cancelled/1") yield* endWaiting(tools, change.broadcast)
   else if (unsettledMillis <= 0 && now >= at + heardMillis) return done
   return later(unsettledMillis > 0 ? Math.min(unsettledMillis, againMillis) : againMillis)
 })
@@ -143,7 +146,7 @@ const handle = Effect.fnUntraced(function* (tools: Tools, delivery: Delivery, ch
 })
 
 /** Returns a function that carries out changes. */
-export const makeChanges = Effect.fnUntraced(function* ({ record }: JobTools) {
+export const makeChanges = Effect.fnUntraced(function* ({ orderOf, record }: JobTools) {
   const log = yield* EventLog
   const { pushTimeoutMillis } = yield* Settings
   const settleMillis = attemptLimitsOf(pushTimeoutMillis).attemptMillis + recordedMillis
@@ -153,6 +156,6 @@ export const makeChanges = Effect.fnUntraced(function* ({ record }: JobTools) {
     const change = changeIn(message)
     return change === undefined
       ? Effect.succeed(never("no change of a state"))
-      : handle({ log, record, settleMillis }, delivery, change)
+      : handle({ log, orderOf, record, settleMillis }, delivery, change)
   }
 })
