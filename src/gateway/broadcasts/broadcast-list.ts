@@ -23,7 +23,7 @@ import { BroadcastObject, viewOf } from "./view.ts"
 /** Most broadcasts of a page. */
 const broadcastsMax = 100
 /** Lists that are read at once: each may read 200 broadcasts and 1,000 changes of 32 KiB. */
-const listsAtOnce = Semaphore.makeUnsafe(2)
+export const listsAtOnce = Semaphore.makeUnsafe(2)
 
 type Wanted = Pick<Selection<never, never>, "publisher" | "state" | "since" | "before">
 

@@ -6,6 +6,7 @@ import type { User } from "#identity/identity.ts"
 import { type ForUser, listForUser } from "#nats/broadcasts/for-user.ts"
 import { channelsAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
 import { decodeToken, decodeTokens, directToken, type UserToken } from "#streams/tokens.ts"
+import { listsAtOnce } from "../broadcasts/broadcast-list.ts"
 import { PushObject, pushView } from "../broadcasts/pushes.ts"
 import { listOf } from "../changes.ts"
 import { ok } from "../http/request.ts"
@@ -47,7 +48,8 @@ const lastOf = Effect.fnUntraced(function* (user: UserToken) {
   let behind: number | undefined
   for (let looks = 0; looks < looksMax; looks++) {
     const bounds = { limit: broadcastsMax, behind, since: undefined, before: undefined }
-    const { next, rows } = yield* listForUser(user, { ...bounds, channel: undefined })
+    const list = listForUser(user, { ...bounds, channel: undefined })
+    const { next, rows } = yield* listsAtOnce.withPermit(list)
     reached.push(...rows.filter(({ pushes }) => pushes.length > 0))
     behind = next
     if (behind === undefined || reached.length >= broadcastsMax) break
