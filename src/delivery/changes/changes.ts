@@ -20,7 +20,7 @@ import { postponedMillis } from "../jobs/record/follow-ups.ts"
 import type { JobTools } from "../jobs/tools.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import { beginRun } from "./begin-run.ts"
-import { endWaiting } from "./end-waiting.ts"
+import { endLost, endWaiting } from "./end-waiting.ts"
 
 /** Workers hear of a pause within a second, and record the attempts under way at once. */
 const recordedMillis = 5_000
@@ -68,9 +68,16 @@ interface Tools {
   readonly log: EventLog["Service"]
   readonly record: JobTools["record"]
   readonly orderOf: JobTools["orderOf"]
-  /** An attempt that was under way at the pause is recorded this long after it. */
+  /** An attempt that was under way at a pause or cancellation is recorded this long after it. */
   readonly settleMillis: number
 }
+
+/**
+ * The sixth delivery comes 31 s after the change. After that at each doubled number, because a
+ * broadcast that lacks more than retries stays unfinished for weeks.
+ */
+const looksForLost = (deliveryCount: number): boolean =>
+  Number.isInteger(Math.log2(deliveryCount / 6))
 
 /** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
 const carryOn = Effect.fnUntraced(function* (
@@ -85,8 +92,10 @@ const carryOn = Effect.fnUntraced(function* (
   const unsettledMillis = pausedAt === undefined ? 0 : pausedAt + settleMillis - now
   if (pausedAt !== undefined) yield* beginRun(tools.log, change, unsettledMillis <= 0, isPresent)
   const againMillis = postponedMillis(deliveryCount)
-  if (type === "broadcast.cancelled/1") yield* endWaiting(tools, change.broadcast)
-  else if (unsettledMillis <= 0 && now >= at + heardMillis) return done
+  if (type === "broadcast.cancelled/1") {
+    yield* endWaiting(tools, change.broadcast)
+    if (now >= at + settleMillis && looksForLost(deliveryCount)) yield* endLost(tools, change)
+  } else if (unsettledMillis <= 0 && now >= at + heardMillis) return done
   return later(unsettledMillis > 0 ? Math.min(unsettledMillis, againMillis) : againMillis)
 })
 

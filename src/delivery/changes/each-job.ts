@@ -1,19 +1,21 @@
-// Reads the jobs of a broadcast, and does something with each, several at a time.
+// Reads the jobs or the outcomes of a broadcast, and does something with each, several at a time.
 import * as Effect from "effect/Effect"
 import type { Message } from "#domain/messages/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 
-/** Jobs that are looked at together. */
+/** Messages that are looked at together. */
 const atOnce = 64
 
-export interface StoredJob<T extends "shard/1" | "retry/1"> {
+type Kind = "shard/1" | "retry/1" | "outcome/1"
+
+export interface StoredJob<T extends Kind> {
   readonly job: Message<T>
   readonly subject: string
   readonly storedAt: number
 }
 
-export const eachJob = Effect.fnUntraced(function* <T extends "shard/1" | "retry/1">(
+export const eachJob = Effect.fnUntraced(function* <T extends Kind>(
   log: EventLog["Service"],
   type: T,
   filter: string,

@@ -2,34 +2,43 @@
 // to 24 h.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { BroadcastRef, RetryJob } from "#domain/job.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { filters } from "#streams/subjects.ts"
-import type { UserToken } from "#streams/tokens.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { lastResult, nextAttemptOf, waitOf, withFormer } from "../jobs/next-attempt.ts"
 import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record/record.ts"
 import type { JobTools } from "../jobs/tools.ts"
-import { eachJob, type StoredJob } from "./each-job.ts"
+import { eachJob } from "./each-job.ts"
 
 /** A retry that is due sooner is left to its worker, which may be sending it. */
 const dueMillis = 1_000
 
 type Tools = Pick<JobTools, "record"> & { readonly log: EventLog["Service"] }
 
-/** Ends a push, unless it has ended or its next attempt is due. */
+/** A push that waits for another attempt. */
+type Waiting = Pick<
+  RetryJob,
+  "broadcast" | "channel" | "user" | "subscription" | "service" | "attempts" | "reason"
+>
+
+/** Ends a push, unless it has ended or, as `isDue` says of its last outcome, its worker ends it. */
 const endOne = Effect.fnUntraced(function* (
   { log, record }: Tools,
-  { job, storedAt }: StoredJob<"retry/1">
+  push: Waiting,
+  isDue: (last: Stored | undefined, now: number) => boolean
 ) {
-  const subject = outcomeSubject.retry(job)
+  const subject = outcomeSubject.retry(push)
   const last = yield* log.last("work", subject)
   const previous = lastResult(last)
   if (previous !== undefined && previous.fate !== "retrying") return
   const now = yield* Clock.currentTimeMillis
-  if (waitOf({ job, storedAt, isFirstDelivery: false }, last, now) <= dueMillis) return
-  const push = { user: job.user as UserToken, id: job.subscription }
-  const next = nextAttemptOf(job, last, 0)
-  const result = withFormer(job, next, unsentResult(push, next.number - 1, now, cancelledEnd))
-  const body = { broadcast: job.broadcast, pushes: 0, results: [result], final: true }
+  if (isDue(last, now)) return
+  const of = { user: push.user as UserToken, id: push.subscription }
+  const next = nextAttemptOf(push, last, 0)
+  const result = withFormer(push, next, unsentResult(of, next.number - 1, now, cancelledEnd))
+  const body = { broadcast: push.broadcast, pushes: 0, results: [result], final: true }
   // After a conflict, the worker that made an attempt meanwhile has recorded it.
   yield* Effect.catchTag(
     record.outcome(subject, last?.seq ?? 0, body),
@@ -38,5 +47,31 @@ const endOne = Effect.fnUntraced(function* (
   )
 })
 
+/** By the jobs of the retries. */
 export const endWaiting = (tools: Tools, broadcast: number) =>
-  eachJob(tools.log, "retry/1", filters.retriesOf(broadcast), (stored) => endOne(tools, stored))
+  eachJob(tools.log, "retry/1", filters.retriesOf(broadcast), ({ job, storedAt }) =>
+    endOne(
+      tools,
+      job,
+      (last, now) => waitOf({ job, storedAt, isFirstDelivery: false }, last, now) <= dueMillis
+    )
+  )
+
+/**
+ * By the outcomes of the shards: for retries whose jobs somebody purged. Reads all of them, so only
+ * where the jobs did not suffice; no attempt may be under way any more.
+ */
+export const endLost = (
+  tools: Tools,
+  { broadcast, channel }: Pick<BroadcastRef, "broadcast" | "channel">
+) => {
+  const filter = filters.shardOutcomesIn(channel as ChannelToken, broadcast)
+  return eachJob(tools.log, "outcome/1", filter, ({ job: { results } }) =>
+    Effect.forEach(
+      results.filter(({ fate }) => fate === "retrying"),
+      ({ attempt: attempts, ...push }) =>
+        endOne(tools, { broadcast, channel, attempts, ...push }, () => false),
+      { discard: true }
+    )
+  )
+}

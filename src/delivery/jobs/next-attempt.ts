@@ -55,7 +55,7 @@ export const withFormer = (
 })
 
 export const nextAttemptOf = (
-  job: RetryJob,
+  job: Pick<RetryJob, "attempts" | "reason">,
   last: Stored | undefined,
   readAt: number
 ): NextAttempt => {

@@ -240,6 +240,11 @@ export type Record = Effect.Success<typeof makeRecord>
 export const outcomeSubject = {
   shard: (ref: BroadcastRef, shard: string) =>
     subjects.shardOutcome(ref.channel as ChannelToken, ref.broadcast, shard),
-  retry: ({ broadcast, channel, subscription, user }: RetryJob) =>
+  retry: ({
+    broadcast,
+    channel,
+    subscription,
+    user
+  }: Pick<RetryJob, "broadcast" | "channel" | "subscription" | "user">) =>
     subjects.pushOutcome(channel as ChannelToken, broadcast, user as UserToken, subscription)
 }
