@@ -8,6 +8,7 @@ import { startService } from "../support/service.ts"
 import { idOf } from "../support/users.ts"
 
 interface Line {
+  readonly [key: string]: unknown
   readonly broadcast: number
   readonly msg: string
 }

@@ -9,7 +9,7 @@ import { eventStreamsOpen } from "#telemetry/request-metrics.ts"
 import { findOwn } from "../broadcasts/broadcast.ts"
 import { detailedViewOf, recipientsOf } from "../broadcasts/view.ts"
 import { errorIn, refuse } from "../http/errors.ts"
-import { type Call, ok, type Write } from "../http/request.ts"
+import { ok, type Write } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import type { Operation, Services } from "../operation.ts"
 import { endOfRights } from "./rights.ts"
@@ -54,27 +54,21 @@ const writeEvents = Effect.fnUntraced(function* (
   return yield* Effect.raceFirst(followBroadcast(origin, first, send), heartbeats)
 })
 
-/** Runs a stream as one of its user's, until it ends or may not go on. */
-const asOneOf = <E, R>(
-  user: string,
-  call: Call,
-  origin: Origin,
-  stream: Effect.Effect<unknown, E, R>
-) =>
+/** Refuses a stream that is one too many. */
+export const demandStream = Effect.fnUntraced(function* (user: string) {
+  if (streams.of(user) >= streamsPerUserMax) return yield* refuse("tooManyStreams")
+  if (streams.total() >= streamsMax) return yield* refuse("unavailable")
+})
+
+/** Runs a stream as one of its user's, until it ends or its lifetime is over. */
+export const asOneOf = <E, R>(user: string, stream: Effect.Effect<unknown, E, R>) =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
       const isTaken = streams.take(user, 1)
       eventStreamsOpen(streams.total())
       return isTaken
     }),
-    (isTaken) =>
-      isTaken
-        ? stream.pipe(
-            Effect.raceFirst(endOfRights(call, origin)),
-            Effect.timeout(lifetime),
-            Effect.ignore
-          )
-        : Effect.void,
+    (isTaken) => (isTaken ? stream.pipe(Effect.timeout(lifetime), Effect.ignore) : Effect.void),
     (isTaken) =>
       Effect.sync(() => {
         if (isTaken) streams.give(user, 1)
@@ -97,11 +91,12 @@ export const eventsGet: Operation<void> = {
     if (isFinal(first) && has === idOf(yield* detailedViewOf(origin, first)))
       return ok(undefined, noStore, 204)
     const user = caller!.user
-    if (streams.of(user) >= streamsPerUserMax) return yield* refuse("tooManyStreams")
-    if (streams.total() >= streamsMax) return yield* refuse("unavailable")
+    yield* demandStream(user)
     const services = yield* Effect.context<Services>()
     const events = (write: Write) =>
-      asOneOf(user, call, origin, writeEvents(origin, first, has, write)).pipe(
+      writeEvents(origin, first, has, write).pipe(
+        Effect.raceFirst(endOfRights(call, origin)),
+        (stream) => asOneOf(user, stream),
         Effect.provideContext(services)
       )
     return { status: 200, headers, errno: 0, events }
