@@ -99,7 +99,8 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const rates = yield* RequestRates
   const { id, user } = writer.caller!
   if (user !== writer.user!.user) return yield* rates.ofMember(user)
-  if (kind.seqOf(state) === 0) yield* admitNewcomer(writer)
+  if (kind.seqOf(state) === 0)
+    yield* admitNewcomer(writer, kind.places[0].bucket === "subscriptions")
   const by = [user, writer.request.address] as const
   if (growth === "channel") yield* rates.ofNewChannel(...by)
   if (moves === true) yield* rates.ofMove(user)

@@ -11,13 +11,20 @@ import { RequestRates } from "./requests.ts"
 export const registrationsOf = (user: UserToken) =>
   Effect.map(registrationsSince(user), (held) => held.length)
 
-/** Rejects the first write of a new user when their address has brought too many. */
-export const admitNewcomer = Effect.fnUntraced(function* (call: Pick<Call, "request" | "caller">) {
+/**
+ * Rejects the first write of a new user when their address has brought too many. `hasNoList`: the
+ * caller has read that the user has no subscriptions.
+ */
+export const admitNewcomer = Effect.fnUntraced(function* (
+  call: Pick<Call, "request" | "caller">,
+  hasNoList: boolean
+) {
   const { ofNewUser } = yield* RequestRates
   const { user, verified } = call.caller!
   if (ofNewUser === undefined || verified === true) return
+  const readList = (yield* Buckets).get("subscriptions", keys.subscriptions(user))
   const [list, registrations] = yield* Effect.all(
-    [(yield* Buckets).get("subscriptions", keys.subscriptions(user)), registrationsOf(user)],
+    [hasNoList ? Effect.undefined : readList, registrationsOf(user)],
     { concurrency: "unbounded" }
   )
   if (list === undefined && registrations === 0) yield* ofNewUser(call.request.address)

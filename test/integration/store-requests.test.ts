@@ -1,0 +1,63 @@
+// How many requests to NATS the first subscription of a user takes.
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { endpointHash } from "#domain/subscription/owners.ts"
+import { bucketSubject, keys } from "#streams/buckets.ts"
+import { call } from "../support/client.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { type Service, startService } from "../support/service.ts"
+import { tokenOf } from "../support/users.ts"
+
+let nats: TestNats
+let push: PushService
+let service: Service
+let admin: NatsAdmin
+
+beforeAll(async () => {
+  nats = await startNats({ syncAlways: false })
+  push = await startPushService()
+  const env = { BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "1000" }
+  service = await startService({ natsUrl: nats.url, env })
+  admin = await connectAdmin(nats.url)
+})
+afterAll(async () => {
+  await admin[Symbol.asyncDispose]()
+  for (const each of [service, push, nats]) await each[Symbol.asyncDispose]()
+})
+
+/** What is read from the buckets meanwhile: the body of each request. */
+const readsOf = async (work: () => Promise<unknown>) => {
+  const reads: Array<string> = []
+  const callback = (_: unknown, msg: { string: () => string }) => void reads.push(msg.string())
+  const heard = ["STREAM.MSG.GET.*", "DIRECT.GET.*"].map((subject) =>
+    admin.nc.subscribe(`$JS.API.${subject}`, { callback })
+  )
+  await admin.nc.flush()
+  await work()
+  await admin.nc.flush()
+  for (const each of heard) each.unsubscribe()
+  return reads
+}
+
+const store = async (user: string) => {
+  const { subscription } = push.subscribe()
+  const { status } = await call(service.url, "POST", "/subscriptions", user, { data: subscription })
+  assert.equal(status, 201)
+  return subscription.endpoint
+}
+
+const naming = (reads: ReadonlyArray<string>, ...names: ReadonlyArray<string>) =>
+  reads.filter((read) => names.some((name) => read.includes(name))).length
+
+describe("the first subscription of a user", { timeout: 60_000 }, () => {
+  it("reads the list of the user once, and the page of the endpoint twice", async () => {
+    let endpoint = ""
+    const reads = await readsOf(async () => {
+      endpoint = await store("ann")
+    })
+    const list = bucketSubject("subscriptions", keys.subscriptions(tokenOf("ann")))
+    assert.equal(naming(reads, list), 1)
+    assert.equal(naming(reads, keys.endpointOwners(endpointHash(endpoint))), 2)
+  })
+})
