@@ -60,4 +60,11 @@ describe("the first subscription of a user", { timeout: 60_000 }, () => {
     assert.equal(naming(reads, list), 1)
     assert.equal(naming(reads, keys.endpointOwners(endpointHash(endpoint))), 2)
   })
+
+  it("shares requests with those of other users at the same moment", async () => {
+    const users = Array.from({ length: 80 }, (_, n) => `many${n}`)
+    const reads = await readsOf(() => Promise.all(users.map(store)))
+    // The gateway reads each page by itself.
+    assert.isBelow(naming(reads, "=endpoints."), 1.5 * users.length)
+  })
 })

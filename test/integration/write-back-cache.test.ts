@@ -137,3 +137,48 @@ it("reads a key once that several load at the same moment", { timeout: 60_000 },
   })
   await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
 })
+
+it("reads several keys with one request, as of their last writes", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const buckets = yield* Buckets
+    yield* buckets.put("subscriptions", "known", { text: "known" }, 0)
+    const asked: Array<readonly [filters: number, minRevision: number]> = []
+    const getMany: typeof buckets.getMany = (bucket, filters, minRevision) =>
+      Effect.suspend(() => {
+        asked.push([filters.length, minRevision])
+        return buckets.getMany(bucket, filters, minRevision)
+      })
+    const share = new Share(valueBytes)
+    const cache = yield* makeWriteBackCache<string, { text: string }>("subscriptions", share).pipe(
+      Effect.provideService(Buckets, Buckets.of({ ...buckets, getMany }))
+    )
+    const from = yield* buckets.revision("subscriptions")
+    // One key is in memory already.
+    yield* cache.load(["small"])
+    const bytes = yield* cache.loadTogether(["small", "known", "k0", "k1"])
+    assert.equal(bytes, JSON.stringify({ text: "known" }).length)
+    assert.deepEqual(asked, [[3, from]])
+    assert.equal(cache.get("known")?.text, "known")
+    assert.isUndefined(cache.get("k0"))
+    // A replica that has what was there at first needs not have the writes of entries in memory.
+    cache.set("small", { text: "small" }, 1)
+    yield* cache.flush
+    yield* cache.loadTogether(["k2", "k3"])
+    assert.deepEqual(asked.at(-1), [2, from])
+    for (const n of [0, 1]) cache.set(`k${n}`, { text: `${n}`.repeat(valueBytes) }, n + 2)
+    yield* cache.flush
+    assert.isUndefined(cache.get("k0"))
+    assert.isUndefined(cache.get("k1"))
+    const written = yield* buckets.revision("subscriptions")
+    yield* cache.loadTogether(["k0", "k1"])
+    assert.deepEqual(asked.at(-1), [2, written])
+    cache.set("k1", { text: "again" }, 4)
+    yield* cache.flush
+    assert.deepEqual((yield* buckets.get("subscriptions", "k1"))?.value, { text: "again" })
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+})

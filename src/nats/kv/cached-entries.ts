@@ -24,6 +24,8 @@ export class CachedEntries<V> {
   #bytes = 0
   /** Whether keys were loaded for changes that are not flushed yet. */
   #isInUse = false
+  /** The highest revision of an entry that was dropped, or 0. */
+  droppedRevision = 0
 
   /** `mustStay`: whether the entry of a key may not be dropped when the cache is unused. */
   constructor(share: Share, mustStay: (key: string) => boolean) {
@@ -66,7 +68,9 @@ export class CachedEntries<V> {
   }
 
   drop(key: string, entry: CachedEntry<V>): void {
-    if (this.#entries.delete(key)) this.#grow(-weightOf(entry.textBytes))
+    if (!this.#entries.delete(key)) return
+    this.#grow(-weightOf(entry.textBytes))
+    this.droppedRevision = Math.max(this.droppedRevision, entry.revision)
   }
 
   /**

@@ -7,12 +7,10 @@ import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 import { CachedEntries } from "./cached-entries.ts"
-import { readOnce, type SharedReads } from "./shared-reads.ts"
+import { load, loadTogether, type SharedReads } from "./shared-reads.ts"
 import { checkUnstored } from "./unstored.ts"
 import type { BucketOf, ValueOf } from "./values.ts"
 
-/** Reads at once. A value has up to 1 MiB, and its size is unknown before the read. */
-const readConcurrency = 32
 /** All messages of one batch of a follower, so that the server stores their changes together. */
 const writeConcurrency = 256
 /** Changes without room that are written together. If none is stored, there is still no room. */
@@ -22,6 +20,11 @@ export interface WriteBackCache<K extends string, V> {
   readonly bucket: BucketName
   /** Reads the keys that are not in memory. Returns how many bytes of JSON that were. */
   readonly load: (keys: Iterable<K>) => Effect.Effect<number, NatsUnavailable>
+  /**
+   * Like `load`, with one request, which any replica responds to. Only for a cache that removes
+   * nothing and is the only writer of its keys: a replica may still have a removed entry.
+   */
+  readonly loadTogether: (keys: Iterable<K>) => Effect.Effect<number, NatsUnavailable>
   /** Assumes that the bucket has no such key, without reading. If it has, the flush fails. */
   readonly loadAbsent: (key: K) => void
   /** Gives a value to a loaded key that the bucket lacks. The next flush does not write it. */
@@ -59,7 +62,9 @@ interface State<V> {
   readonly bucket: BucketName
   readonly buckets: Buckets["Service"]
   readonly entries: CachedEntries<V>
-  readonly reads: SharedReads<NatsUnavailable>
+  readonly reads: SharedReads
+  /** Revision of the bucket when the cache was made. */
+  readonly from: number
   /** The keys that the next flush writes. */
   readonly changed: Set<string>
   /** By key: the first message whose change is not stored. */
@@ -79,6 +84,7 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
   const buckets = yield* Buckets
   const changed = new Set<string>()
   const unstored = new Map<string, number>()
+  const from = yield* buckets.revision(bucket)
   const state: State<V> = {
     bucket,
     buckets,
@@ -88,12 +94,14 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     unstored,
     holds: new Map(),
     replaced: new Set(),
-    revision: yield* buckets.revision(bucket)
+    from,
+    revision: from
   }
   const { entries, holds } = state
   const cache: WriteBackCache<K, V> = {
     bucket,
     load: (keys) => load(state, keys),
+    loadTogether: (keys) => loadTogether(state, keys),
     loadAbsent: (key) => {
       entries.begin()
       if (!entries.has(key)) entries.add(key, undefined, 0, 0)
@@ -116,27 +124,6 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
   }
   return cache
 })
-
-const loadOne = <V>({ bucket, buckets, entries }: State<V>, key: string) =>
-  Effect.map(buckets.get(bucket, key), (found) => {
-    // Another load of the key ended first.
-    if (entries.has(key)) return 0
-    // Only writers of the same kind of keys write such an entry.
-    const value = found?.value as V | undefined
-    return entries.add(key, value, found?.revision ?? 0, found?.bytes ?? 0).textBytes
-  })
-
-const load = <V>(state: State<V>, keys: Iterable<string>) => {
-  const wanted = [...new Set(keys)]
-  if (wanted.length > 0) state.entries.begin()
-  const missing = wanted.filter((key) => !state.entries.has(key))
-  return Effect.map(
-    Effect.forEach(missing, (key) => readOnce(state.reads, key, loadOne(state, key)), {
-      concurrency: readConcurrency
-    }),
-    (sizes) => sizes.reduce((sum, size) => sum + size, 0)
-  )
-}
 
 const set = <V>({ changed, entries, unstored }: State<V>, key: string, value: V, seq: number) => {
   const entry = entries.loaded(key)
