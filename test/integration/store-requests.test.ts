@@ -1,7 +1,11 @@
 // How many requests to NATS the first subscription of a user takes.
+import { Effect, Fiber } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { endpointHash } from "#domain/subscription/owners.ts"
-import { bucketSubject, keys } from "#streams/buckets.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { bucketStream, bucketSubject, keys, metaKey } from "#streams/buckets.ts"
 import { call } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
@@ -66,5 +70,41 @@ describe("the first subscription of a user", { timeout: 60_000 }, () => {
     const reads = await readsOf(() => Promise.all(users.map(store)))
     // The gateway reads each page by itself.
     assert.isBelow(naming(reads, "=endpoints."), 1.5 * users.length)
+    // A multi-get has a list of subjects.
+    const metas = (["subscriptions", "registrations"] as const).map(
+      (bucket) => `"last_by_subj":"${bucketSubject(bucket, metaKey)}"`
+    )
+    assert.isBelow(naming(reads, ...metas), users.length)
   })
+})
+
+it("sends equal reads of one turn once, and gives all the response but who gave up", async () => {
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const { message, nc } = yield* Nats
+    const of = (bucket: "channels" | "subscriptions") =>
+      message(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, metaKey) })
+    const before = nc.stats().outMsgs
+    const begin = { startImmediately: true } as const
+    const [first, second, third] = [
+      yield* Effect.forkChild(of("subscriptions"), begin),
+      yield* Effect.forkChild(of("subscriptions"), begin),
+      yield* Effect.forkChild(of("subscriptions"), begin)
+    ]
+    const other = yield* Effect.forkChild(of("channels"), begin)
+    yield* Fiber.interrupt(first)
+    const [same, found, another] = [
+      yield* Fiber.join(second),
+      yield* Fiber.join(third),
+      yield* Fiber.join(other)
+    ]
+    assert.equal(nc.stats().outMsgs - before, 2)
+    assert.equal(found?.subject, bucketSubject("subscriptions", metaKey))
+    assert.deepEqual(same, found)
+    assert.equal(another?.subject, bucketSubject("channels", metaKey))
+    // The next read asks again.
+    yield* of("subscriptions")
+    assert.equal(nc.stats().outMsgs - before, 3)
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
 })

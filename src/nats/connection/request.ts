@@ -139,27 +139,50 @@ const makeSend = (nc: NatsConnection, inboxPrefix: string | undefined): Requests
   }
 }
 
+/** A request that is sent at the end of this turn of the event loop, for all who wait for it. */
+interface Outgoing {
+  readonly waiting: Set<Received<unknown>>
+  readonly start: () => void
+  cancel: () => void
+}
+
 /**
  * Sends the requests of one turn of the event loop together: a write costs a fifth of a request.
+ * Equal ones are sent once. Each of them was made before the server reads, so the response is as
+ * new as any of them needs.
  */
 const makeRequest = (send: Requests["send"], api: string): Requests["request"] => {
-  const outgoing = new Set<() => void>()
+  const outgoing = new Map<string, Outgoing>()
   const sendAll = () => {
-    const now = [...outgoing]
+    const now = [...outgoing.values()]
     outgoing.clear()
-    for (const start of now) start()
+    for (const { start } of now) start()
+  }
+  const add = (key: string, operation: string, payload: string, timeoutMillis: number) => {
+    const waiting: Outgoing["waiting"] = new Set()
+    const received: Received<unknown> = (result) => {
+      for (const each of waiting) each(result)
+    }
+    const one: Outgoing = {
+      waiting,
+      start: () => {
+        one.cancel = send(`${api}.${operation}`, payload, timeoutMillis, undefined, received)
+      },
+      cancel: () => void outgoing.delete(key)
+    }
+    if (outgoing.set(key, one).size === 1) setImmediate(sendAll)
+    return one
   }
   return <A>(operation: string, payload: string, timeoutMillis: number) =>
     Effect.callback<A, Failure>((resume) => {
-      let cancel = () => {
-        outgoing.delete(start)
-      }
-      const start = () => {
-        cancel = send<A>(`${api}.${operation}`, payload, timeoutMillis, undefined, (result) =>
-          resume(Effect.fromResult(result))
-        )
-      }
-      if (outgoing.add(start).size === 1) setImmediate(sendAll)
-      return Effect.sync(() => cancel())
+      const key = `${operation} ${timeoutMillis} ${payload}`
+      const one = outgoing.get(key) ?? add(key, operation, payload, timeoutMillis)
+      const received: Received<unknown> = (result) =>
+        resume(Effect.fromResult(result as Result.Result<A, Failure>))
+      one.waiting.add(received)
+      return Effect.sync(() => {
+        one.waiting.delete(received)
+        if (one.waiting.size === 0) one.cancel()
+      })
     })
 }
