@@ -18,37 +18,34 @@ const sixteenths = {
 
 export type CacheName = keyof typeof sixteenths
 
+/** Looks after which an entry that was not used is dropped: a minute (see upkeep.ts). */
+export const unusedLooks = 4
+
 /** The memory of one cache, or of several that divide it among themselves. */
 export class Share {
   readonly bytesMax: number
   bytes = 0
-  readonly #holders: Array<() => void> = []
-  #usedAt = performance.now()
+  /** Number of calls of `dropUnused` so far. An entry notes in which it was used last. */
+  look = 0
+  readonly #holders: Array<(since: number) => void> = []
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax
   }
 
-  /** Adds a cache. `clear` drops all of its entries that may be dropped. */
-  join(clear: () => void): void {
-    this.#holders.push(clear)
+  /** Adds a cache. `drop` drops the entries used last before a look, if they may be dropped. */
+  join(drop: (since: number) => void): void {
+    this.#holders.push(drop)
   }
 
   get holders(): number {
     return this.#holders.length
   }
 
-  /** Notes that a cache was used. */
-  touch(): void {
-    this.#usedAt = performance.now()
-  }
-
-  /** Empties the caches if none was used for this time. Returns whether anything was dropped. */
-  shrink(unusedMillis: number): boolean {
-    const before = this.bytes
-    if (before === 0 || performance.now() - this.#usedAt < unusedMillis) return false
-    for (const clear of this.#holders) clear()
-    return this.bytes < before
+  /** Drops the entries that were not used since several looks. */
+  dropUnused(): void {
+    this.look += 1
+    for (const drop of this.#holders) drop(this.look - unusedLooks)
   }
 }
 
@@ -68,11 +65,11 @@ export class CacheMemory {
     return share
   }
 
-  /** Empties the caches that were not used for this time. Returns whether any had something. */
-  shrink(unusedMillis: number): boolean {
-    let isDropped = false
-    for (const share of this.#shares.values()) if (share.shrink(unusedMillis)) isDropped = true
-    return isDropped
+  /** Drops the entries that were not used since several looks. Returns how many bytes those had. */
+  dropUnused(): number {
+    const before = this.bytes
+    for (const share of this.#shares.values()) share.dropUnused()
+    return before - this.bytes
   }
 
   get bytes(): number {

@@ -5,41 +5,51 @@ import type { Share } from "./cache-memory.ts"
  * When the memory is full, one in 16 new values replaces older ones. A broadcast uses each value
  * once, in the same order: with an LRU cache each would be dropped just before its next use.
  */
-const replacedOneIn = 16
+const ofBroadcasts = 16
 
 interface Kept<V> {
   readonly value: V
   readonly bytes: number
+  /** The look of the share in which the value was used last. */
+  readonly usedIn: number
 }
 
 export class ReadMemory<V> {
+  /** In the order of the looks in which they were used last. */
   readonly #kept = new Map<string, Kept<V>>()
   readonly #share: Share
+  readonly #replacedOneIn: number
   /** Values that found the memory full. */
   #unplaced = 0
 
-  constructor(share: Share) {
+  /** `replacedOneIn`: 1 where the newest values are those that are needed next. */
+  constructor(share: Share, replacedOneIn = ofBroadcasts) {
     this.#share = share
-    share.join(() => this.clear())
+    this.#replacedOneIn = replacedOneIn
+    share.join((since) => this.#dropUnused(since))
   }
 
   find(key: string): V | undefined {
     const kept = this.#kept.get(key)
-    if (kept !== undefined) this.#share.touch()
-    return kept?.value
+    if (kept === undefined) return undefined
+    const { look } = this.#share
+    if (kept.usedIn !== look) {
+      this.#kept.delete(key)
+      this.#kept.set(key, { ...kept, usedIn: look })
+    }
+    return kept.value
   }
 
   /** Keeps a value of this many bytes, unless the memory is full. */
   place(key: string, value: V, bytes: number): void {
-    this.#share.touch()
     this.drop(key)
     if (bytes > this.#share.bytesMax) return
-    if (!this.#fits(bytes) && ++this.#unplaced % replacedOneIn !== 0) return
+    if (!this.#fits(bytes) && ++this.#unplaced % this.#replacedOneIn !== 0) return
     for (const oldest of this.#kept.keys()) {
       if (this.#fits(bytes)) break
       this.drop(oldest)
     }
-    this.#kept.set(key, { value, bytes })
+    this.#kept.set(key, { value, bytes, usedIn: this.#share.look })
     this.#share.bytes += bytes
   }
 
@@ -56,5 +66,12 @@ export class ReadMemory<V> {
 
   #fits(bytes: number): boolean {
     return this.#share.bytes + bytes <= this.#share.bytesMax
+  }
+
+  #dropUnused(since: number): void {
+    for (const [key, { usedIn }] of this.#kept) {
+      if (usedIn >= since) return
+      this.drop(key)
+    }
   }
 }

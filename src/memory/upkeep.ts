@@ -1,25 +1,25 @@
-// Gives back the memory that a process does not need: empties caches that were not used for a
-// minute, and collects the garbage of a process at rest. V8 collects only when memory is asked of
-// it, so without this a process would stay as large as its largest broadcast has made it.
+// Gives back the memory that a process does not need: drops what caches did not use for a minute,
+// and collects the garbage of a process at rest. V8 collects only when memory is asked of it, so
+// without this a process would stay as large as its largest broadcast has made it.
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Settings } from "#config"
 import { gauge } from "#telemetry/process-metrics.ts"
-import { CacheMemory, Caches, cacheNames } from "./cache-memory.ts"
+import { CacheMemory, Caches, cacheNames, unusedLooks } from "./cache-memory.ts"
 
-const unusedMillis = 60_000
-const lookMillis = 15_000
+const mebibyte = 1024 ** 2
+/** A quarter of the time after which an unused entry is dropped: see `unusedLooks`. */
+const lookMillis = 60_000 / unusedLooks
 /** A process at rest takes less of a core than this. */
 const restShareMax = 0.05
-/**
- * Caches that hold less count as empty. A collection waits for that: it halts the process for 0.1 s
- * with 40 MiB in use and for 0.6 s with 300, almost as long as the renewal of a lease may take.
- */
-const emptyBytes = 4 * 1024 ** 2
-/** A heap that has grown by less since the last collection is not worth the halt. */
-const grownBytesMin = 24 * 1024 ** 2
+/** A heap that has more in use is not collected until caches drop what they do not use. */
+const inUseMax = 100 * mebibyte
+/** In use of a program without its caches (measured). */
+const programBytes = 40 * mebibyte
+/** Less that was dropped, or by which the heap has grown since, is not worth the halt. */
+const garbageMin = 24 * mebibyte
 
 /**
  * How much the heap may grow, in percent of what is in use, before V8 collects garbage. By default
@@ -44,23 +44,47 @@ const cpuMillis = (): number => {
   return (system + user) / 1_000
 }
 
+/** What is known of the memory of a process at rest, in bytes. */
+interface Use {
+  /** V8's heap, garbage included. */
+  readonly heap: number
+  readonly caches: number
+  /** What caches have dropped, and what else has grown, since the last collection. */
+  readonly garbage: number
+}
+
+/**
+ * Whether to collect the garbage of a process at rest. A collection halts the process by what is in
+ * use: for 0.1 s with 40 MiB and for 0.6 s with 300, almost as long as the renewal of a lease may
+ * take. V8 does not tell how much that is, only what it is at most.
+ */
+export const isWorthHalt = ({ caches, garbage, heap }: Use): boolean =>
+  garbage >= garbageMin && Math.min(heap, programBytes + caches) <= inUseMax
+
 const upkeep = Effect.fnUntraced(function* (caches: CacheMemory) {
   setFlagsFromString(`--heap-growing-percent=${growthPercent}`)
   const collect = collector()
   // The first collection gives back what the start needed.
-  let collectedBytes = 0
+  let collected = { heapTotal: 0, caches: 0 }
+  // V8's heap does not show the memory of public keys, which a collection gives back.
+  let droppedBytes = 0
   let before = cpuMillis()
   while (true) {
     yield* Effect.sleep(lookMillis)
-    // V8's heap does not show the memory of public keys, which a collection gives back.
-    if (caches.shrink(unusedMillis)) collectedBytes = 0
+    const dropped = caches.dropUnused()
+    droppedBytes += dropped
     const now = cpuMillis()
     const isAtRest = now - before < restShareMax * lookMillis
     before = now
-    if (!isAtRest || caches.bytes > emptyBytes) continue
-    if (process.memoryUsage().heapTotal - collectedBytes < grownBytesMin) continue
+    // The rest of a broadcast's entries is dropped in the next looks: one collection is enough.
+    if (!isAtRest || dropped >= garbageMin) continue
+    const { heapTotal, heapUsed } = process.memoryUsage()
+    const cached = Math.max(0, caches.bytes - collected.caches)
+    const garbage = Math.max(0, heapTotal - collected.heapTotal - cached) + droppedBytes
+    if (!isWorthHalt({ heap: heapUsed, caches: caches.bytes, garbage })) continue
     collect()
-    collectedBytes = process.memoryUsage().heapTotal
+    collected = { heapTotal: process.memoryUsage().heapTotal, caches: caches.bytes }
+    droppedBytes = 0
     before = cpuMillis()
   }
 })

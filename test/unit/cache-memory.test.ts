@@ -1,8 +1,9 @@
 // The memory that caches share: its bounds, what is kept when it is full, and how it is given back.
 import { assert, describe, it } from "vitest"
-import { CacheMemory, cacheNames, Share } from "#memory/cache-memory.ts"
+import { CacheMemory, cacheNames, Share, unusedLooks } from "#memory/cache-memory.ts"
 import { ReadMemory } from "#memory/read-memory.ts"
-import { collector } from "#memory/upkeep.ts"
+import { collector, isWorthHalt } from "#memory/upkeep.ts"
+import { CachedEntries } from "#nats/kv/cached-entries.ts"
 
 describe("the memory of all caches", () => {
   it("is divided without a rest, and never exceeded", () => {
@@ -12,14 +13,19 @@ describe("the memory of all caches", () => {
       shares.reduce((sum, { bytesMax }) => sum + bytesMax, 0),
       16_000
     )
-    for (const share of shares) {
+    const bounded = shares.filter(({ bytesMax }) => bytesMax > 0)
+    for (const share of bounded) {
       const memory = new ReadMemory<number>(share)
       for (let i = 0; i < 1_000; i++) memory.place(String(i % 300), i, 100)
     }
-    for (const [i, name] of cacheNames.entries()) {
-      assert.isAtMost(caches.bytesOf(name), shares[i]!.bytesMax)
-      assert.isAbove(caches.bytesOf(name), 0)
+    for (const share of bounded) {
+      assert.isAtMost(share.bytes, share.bytesMax)
+      assert.isAbove(share.bytes, 0)
     }
+    assert.equal(
+      caches.bytes,
+      bounded.reduce((sum, { bytes }) => sum + bytes, 0)
+    )
   })
 
   it("of a cache that was made anew begins empty", () => {
@@ -30,16 +36,47 @@ describe("the memory of all caches", () => {
     assert.equal(caches.bytesOf("tally"), 0)
   })
 
-  it("is given back by caches that nobody uses, and by no other", () => {
+  it("is given back by what nobody uses, however often the rest is used", () => {
     const caches = new CacheMemory(16_000)
     const memory = new ReadMemory<number>(caches.share("subscriptions"))
-    memory.place("a", 1, 100)
-    assert.isFalse(caches.shrink(60_000))
-    assert.equal(memory.find("a"), 1)
-    assert.isTrue(caches.shrink(0))
-    assert.isFalse(caches.shrink(0))
-    assert.isUndefined(memory.find("a"))
-    assert.equal(caches.bytesOf("subscriptions"), 0)
+    for (const name of ["a", "b", "c"]) memory.place(name, 1, 100)
+    for (let look = 0; look < unusedLooks; look++) {
+      assert.equal(caches.dropUnused(), 0)
+      assert.equal(memory.find("b"), 1)
+    }
+    memory.place("d", 1, 100)
+    assert.equal(caches.dropUnused(), 200)
+    assert.deepEqual(
+      ["a", "b", "c", "d"].map((name) => memory.find(name)),
+      [undefined, 1, undefined, 1]
+    )
+    assert.equal(caches.bytesOf("subscriptions"), 200)
+    for (let look = 0; look < unusedLooks; look++) caches.dropUnused()
+    assert.equal(caches.bytes, 200)
+    assert.equal(caches.dropUnused(), 200)
+    assert.equal(caches.bytes, 0)
+  })
+
+  it("is given back by a follower, but for what it has not stored or works on", () => {
+    const caches = new CacheMemory(16_000)
+    const entries = new CachedEntries<number>(caches.share("projector"), (key) => key === "mine")
+    const flush = () =>
+      entries.evict(
+        () => false,
+        () => {}
+      )
+    for (const key of ["mine", "used", "unused"]) entries.add(key, 1, 1, 0)
+    for (let look = 0; look <= unusedLooks; look++) {
+      entries.begin()
+      assert.equal(entries.find("used")?.value, 1)
+      assert.equal(caches.dropUnused(), 0)
+      flush()
+    }
+    assert.isAbove(caches.dropUnused(), 0)
+    assert.deepEqual(
+      ["mine", "used", "unused"].map((key) => entries.has(key)),
+      [true, true, false]
+    )
   })
 })
 
@@ -75,6 +112,33 @@ describe("what is read in the same order again and again", () => {
     assert.isUndefined(memory.find("too large"))
     for (let i = 0; i < 9; i++) assert.equal(memory.find(String(i)), i)
   })
+})
+
+describe("memory where the newest values are needed next", () => {
+  it("holds the newest, and those that are in use", () => {
+    const share = new Share(1_000)
+    const memory = new ReadMemory<number>(share, 1)
+    for (let i = 0; i < 10; i++) memory.place(String(i), i, 100)
+    share.dropUnused()
+    assert.equal(memory.find("0"), 0)
+    for (let i = 10; i < 19; i++) memory.place(String(i), i, 100)
+    assert.equal(memory.find("0"), 0)
+    assert.equal(memory.find("18"), 18)
+    assert.isUndefined(memory.find("9"))
+    assert.equal(share.bytes, 1_000)
+  })
+})
+
+it.for([
+  ["of a start", true, { heap: 90, caches: 0, garbage: 90 }],
+  ["after a large broadcast", true, { heap: 300, caches: 3, garbage: 200 }],
+  ["of small broadcasts that go on", true, { heap: 90, caches: 70, garbage: 24 }],
+  ["that is little", false, { heap: 90, caches: 0, garbage: 23 }],
+  ["as long as caches hold a large broadcast", false, { heap: 300, caches: 100, garbage: 200 }]
+] as const)("garbage %s is collected at rest: %s", ([, isWorth, { caches, garbage, heap }]) => {
+  const mebibyte = 1024 ** 2
+  const use = { heap: heap * mebibyte, caches: caches * mebibyte, garbage: garbage * mebibyte }
+  assert.equal(isWorthHalt(use), isWorth)
 })
 
 it("what nothing refers to any more is collected on request", () => {

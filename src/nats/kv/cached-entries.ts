@@ -13,6 +13,8 @@ export interface CachedEntry<V> {
   revision: number
   /** Characters of the JSON, as it was read or written last. */
   textBytes: number
+  /** The look of the share in which the entry was used last. */
+  usedIn: number
 }
 
 const weightOf = (textBytes: number): number => heapBytes * textBytes + entryBytes
@@ -27,19 +29,19 @@ export class CachedEntries<V> {
   /** The highest revision of an entry that was dropped, or 0. */
   droppedRevision = 0
 
-  /** `mustStay`: whether the entry of a key may not be dropped when the cache is unused. */
+  /** `mustStay`: whether the entry of a key may not be dropped although it is unused. */
   constructor(share: Share, mustStay: (key: string) => boolean) {
     this.#share = share
-    share.join(() => {
+    share.join((since) => {
       if (this.#isInUse) return
-      for (const [key, entry] of this.#entries) if (!mustStay(key)) this.drop(key, entry)
+      for (const [key, entry] of this.#entries)
+        if (entry.usedIn < since && !mustStay(key)) this.drop(key, entry)
     })
   }
 
   /** From now to the next `evict`, no entry is dropped. */
   begin(): void {
     this.#isInUse = true
-    this.#share.touch()
   }
 
   has(key: string): boolean {
@@ -47,16 +49,18 @@ export class CachedEntries<V> {
   }
 
   find(key: string): CachedEntry<V> | undefined {
-    return this.#entries.get(key)
+    const entry = this.#entries.get(key)
+    if (entry !== undefined) entry.usedIn = this.#share.look
+    return entry
   }
 
   /** The entry of a key that was loaded. */
   loaded(key: string): CachedEntry<V> {
-    return this.#entries.get(key)!
+    return this.find(key)!
   }
 
   add(key: string, value: V | undefined, revision: number, textBytes: number): CachedEntry<V> {
-    const entry: CachedEntry<V> = { value, revision, textBytes }
+    const entry: CachedEntry<V> = { value, revision, textBytes, usedIn: this.#share.look }
     this.#entries.set(key, entry)
     this.#grow(weightOf(textBytes))
     return entry
