@@ -177,7 +177,6 @@ const running = (start: Start) => {
   }
   return Layer.effectDiscard(announced(start)).pipe(
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
-    Layer.provide(cachesLayer),
     // Below the stages: the port opens first and shows metrics until the stages have drained.
     Layer.provideMerge(Layer.merge(MetricsPort.layer, ApiPort.layer)),
     Layer.provide(revivedLayer(natsServer)),
@@ -194,6 +193,7 @@ const running = (start: Start) => {
     Layer.provide(StreamWatch.layer),
     Layer.provide(Layer.effectDiscard(provisioned(start))),
     Layer.provide(nats),
+    Layer.provide(cachesLayer),
     Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret, ...named }))
   )
 }

@@ -2,21 +2,29 @@
 import * as Context from "effect/Context"
 import { cacheBytesMax } from "#config"
 
-/** The share of each cache, in sixteenths of the budget. */
-const sixteenths = {
+/** The share of each cache, in parts of 64 of the budget. */
+const parts = {
   /** Public keys that are ready for encryption: making one ready is a sixth of a push's cost. */
-  "public-keys": 8,
+  "public-keys": 29,
   /** The lists of subscriptions that delivery reads, as text. */
-  subscriptions: 4,
+  subscriptions: 15,
   /** The registered users of shards, as text. */
-  registrations: 1,
+  registrations: 4,
+  /** The payloads of broadcasts, padded, and to whom they go. */
+  payloads: 1,
+  /** Broadcasts of LOG that this process has planned and is about to send. */
+  log: 1,
+  /** The pushes that a redrive may send again: as many as there are, until a minute after it. */
+  redrives: 0,
   /** Entries that the projector has changed or may change next. */
-  projector: 2,
+  projector: 7,
   /** Entries that the tally has changed or may change next. */
-  tally: 1
+  tally: 3,
+  /** Verified tokens. */
+  logins: 4
 }
 
-export type CacheName = keyof typeof sixteenths
+export type CacheName = keyof typeof parts
 
 /** Looks after which an entry that was not used is dropped: a minute (see upkeep.ts). */
 export const unusedLooks = 4
@@ -60,7 +68,7 @@ export class CacheMemory {
 
   /** Returns an empty share. It replaces a former one of the name, whose caches are gone. */
   share(name: CacheName): Share {
-    const share = new Share((this.#bytesMax * sixteenths[name]) / 16)
+    const share = new Share((this.#bytesMax * parts[name]) / 64)
     this.#shares.set(name, share)
     return share
   }
@@ -81,7 +89,7 @@ export class CacheMemory {
   }
 }
 
-export const cacheNames = Object.keys(sixteenths) as ReadonlyArray<CacheName>
+export const cacheNames = Object.keys(parts) as ReadonlyArray<CacheName>
 
 /** The memory of the caches of this process. A verb of the command line has the default. */
 export const Caches: Context.Reference<CacheMemory> = Context.Reference<CacheMemory>(

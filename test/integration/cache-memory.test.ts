@@ -41,6 +41,10 @@ it.each([
     async () => [...(await bytesByCache()).values()].reduce((a, b) => a + b, 0),
     (sum) => sum <= bytesMax
   )
-  if (bytesMax > 1024 ** 2)
-    assert.isAtLeast((await bytesByCache()).get("public-keys")!, subscribers * 3_000)
+  if (bytesMax <= 1024 ** 2) return
+  const bytes = await bytesByCache()
+  assert.isAtLeast(bytes.get("public-keys")!, subscribers * 3_000)
+  // Of both broadcasts.
+  assert.isAtLeast(bytes.get("payloads")!, 2 * 300)
+  assert.isAtLeast(bytes.get("log")!, 2 * 2_000)
 })

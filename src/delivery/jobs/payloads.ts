@@ -1,17 +1,19 @@
 // The payloads and the recipients of a broadcast, read once for all its jobs.
 import * as Effect from "effect/Effect"
-import { makeLruCache } from "#basics/lru-cache.ts"
 import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import { lookup } from "#domain/locale.ts"
 import type { Recipients } from "#domain/recipients.ts"
+import { Caches } from "#memory/cache-memory.ts"
+import { ReadMemory } from "#memory/read-memory.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { pad } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 
-/** Payloads in the LRU cache: of 4 KB each, with all variants and recipients of 0.2 MB. */
-const payloadsMax = 128
+/** Of memory: a variant with its language, and a user, channel or payload with its objects. */
+const variantBytes = 300
+const itemBytes = 100
 
 /** The payload in one language. */
 interface Variant {
@@ -24,12 +26,18 @@ interface Variant {
 export interface Payload {
   readonly variantOf: (target: Target) => Variant
   readonly to: Recipients
+  /** Of memory, about: 5 KB, and 0.2 MB with all variants and recipients. */
+  readonly bytes: number
 }
 
 const paddedOf = (data: BroadcastBody["data"]): Buffer | undefined => {
   const payload = payloadOf(data)
   return payload === undefined ? undefined : pad(payload)
 }
+
+const bytesOf = (variants: ReadonlyArray<Variant>, { channels, except, users }: Recipients) =>
+  variants.reduce((sum, { padded }) => sum + variantBytes + (padded?.length ?? 0), 0) +
+  itemBytes * (1 + channels.length + except.length + users.length)
 
 const readPayload = ({ body, to }: WholeBroadcast): Payload => {
   const others: Variant = { padded: paddedOf(body.data) }
@@ -43,7 +51,11 @@ const readPayload = ({ body, to }: WholeBroadcast): Payload => {
     const { locale } = stored.data
     return lookup(typeof locale === "string" ? locale : "", (tag) => variants.get(tag)) ?? others
   }
-  return { variantOf: variants.size === 0 ? () => others : variantOf, to }
+  return {
+    variantOf: variants.size === 0 ? () => others : variantOf,
+    to,
+    bytes: bytesOf([others, ...variants.values()], to)
+  }
 }
 
 /**
@@ -52,15 +64,17 @@ const readPayload = ({ body, to }: WholeBroadcast): Payload => {
  */
 export const makePayloads = Effect.gen(function* () {
   const log = yield* EventLog
-  const cache = makeLruCache<{ payload?: Payload }>(payloadsMax)
+  const memory = new ReadMemory<Payload>((yield* Caches).share("payloads"), 1)
   return Effect.fnUntraced(function* ({ broadcast, payload }: BroadcastRef) {
-    const cached = cache.of(String(broadcast), () => ({}))
-    if (cached.payload !== undefined) return cached.payload
+    const key = String(broadcast)
+    const known = memory.find(key)
+    if (known !== undefined) return known
     const stored = yield* log.at("log", broadcast)
     const whole = stored === undefined ? undefined : yield* wholeBroadcast(log, stored, payload)
     if (whole === undefined) return undefined
-    cached.payload = readPayload(whole)
-    return cached.payload
+    const read = readPayload(whole)
+    memory.place(key, read, read.bytes)
+    return read
   })
 })
 

@@ -5,10 +5,21 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type { ShardJob } from "#domain/job.ts"
 import { isUndelivered, pushKey } from "#domain/outcome.ts"
+import { Caches } from "#memory/cache-memory.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
+
+/** Of V8's heap (measured): the key of a push and its place in a set. */
+const pushBytes = 210
+
+/** Who gets the last redrive, and in which look of the memory it was asked for. */
+interface Known {
+  readonly broadcast: number
+  readonly pushes: ReadonlySet<string>
+  usedIn: number
+}
 
 /**
  * Returns the targets that a job is for: all, unless it redrives. Ignores outcomes later than the
@@ -19,13 +30,24 @@ export const makeRedriveFilter = Effect.gen(function* () {
   // The shards of a redrive come one after the other. Without this cache each would read all
   // outcomes.
   const alone = yield* Semaphore.make(1)
-  let known = { broadcast: 0, pushes: new Set<string>() }
+  const share = (yield* Caches).share("redrives")
+  let known: Known | undefined
+  const keep = (next: Known | undefined) => {
+    known = next
+    share.bytes = (next?.pushes.size ?? 0) * pushBytes
+  }
+  share.join((since) => {
+    if (known !== undefined && known.usedIn < since) keep(undefined)
+  })
 
   const read = Effect.fnUntraced(function* (
     { acceptedAt, broadcast, channel }: ShardJob,
     redrives: number
   ) {
-    if (known.broadcast === broadcast) return known.pushes
+    if (known?.broadcast === broadcast) {
+      known.usedIn = share.look
+      return known.pushes
+    }
     const pushes = new Set<string>()
     yield* log.replay(
       "work",
@@ -37,7 +59,7 @@ export const makeRedriveFilter = Effect.gen(function* () {
             if (isUndelivered(fate)) pushes.add(pushKey(user, subscription))
         })
     )
-    known = { broadcast, pushes }
+    keep({ broadcast, pushes, usedIn: share.look })
     return pushes
   }, alone.withPermits(1))
 

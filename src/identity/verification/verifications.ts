@@ -16,13 +16,13 @@ import { IdentityUnavailable, type TooManyFailures } from "../errors.ts"
 import { userNames } from "../principals.ts"
 import { useridSecret } from "../secret-hmacs.ts"
 import { IdentitySettings } from "../settings.ts"
-import type { Invalid, Known, Verdict, VerifyToken } from "../verdict.ts"
+import type { Invalid, Verdict, VerifyToken } from "../verdict.ts"
 import { credentialKeys } from "./credential-key.ts"
 import { Failures } from "./failures.ts"
+import { type KnownVerdicts, makeKnownVerdicts } from "./known-verdicts.ts"
 import { makeSharedVerdicts, type SharedVerdicts } from "./shared-verdicts.ts"
 
 /** About 300 bytes each. */
-const knownMax = 20_000
 const invalidMax = 5_000
 /** How long a token that was refused is not verified again. */
 const invalidMillis = 10_000
@@ -51,7 +51,7 @@ export interface Verifier {
 /** The state that the verifications of all policies share. */
 interface State {
   readonly failures: Failures["Service"]
-  readonly known: ExpiringMap<Known>
+  readonly known: KnownVerdicts
   readonly invalid: ExpiringMap<Invalid>
   readonly shared: SharedVerdicts
   /** Verifications per address that ended without a verdict. */
@@ -225,7 +225,7 @@ export class Verifications extends Context.Service<
       const lifetimeMillis = authVerificationTtlSeconds * 1000
       const state: State = {
         failures: yield* Failures,
-        known: makeExpiringMap(knownMax),
+        known: yield* makeKnownVerdicts,
         invalid: makeExpiringMap(invalidMax),
         shared: yield* makeSharedVerdicts,
         outages: makeRate(max, 60_000, addressesMax),

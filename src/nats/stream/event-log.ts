@@ -4,8 +4,9 @@ import { DeliverPolicy, type StoredMsg } from "@nats-io/jetstream"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { makeRoom } from "#basics/bounded.ts"
 import type { MessageType } from "#domain/messages/messages.ts"
+import { Caches } from "#memory/cache-memory.ts"
+import { ReadMemory } from "#memory/read-memory.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import {
@@ -28,8 +29,8 @@ import {
 } from "./read-direct.ts"
 import { type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
 
-/** Messages of at most 32 KiB each. */
-const cachedMax = 256
+/** Of memory, about: a message as it was received, its text and what that says; and the rest. */
+const bytesOf = ({ text }: Stored): number => 3 * text.length + 2_000
 
 type Replay = <E = never, R = never>(
   stream: StreamKey,
@@ -116,7 +117,7 @@ export class EventLog extends Context.Service<
     Effect.gen(function* () {
       const nats = yield* Nats
       const { jsm } = nats
-      const cached = new Map<number, Stored>()
+      const cached = new ReadMemory<Stored>((yield* Caches).share("log"), 1)
       const readLast = (stream: StreamKey, subject: string) =>
         read(nats, stream, { last_by_subj: subject })
       const append = makeAppend(nats, readLast)
@@ -129,10 +130,10 @@ export class EventLog extends Context.Service<
           ),
         last: readLast,
         at: (stream, seq) => {
-          const known = stream === "log" ? cached.get(seq) : undefined
+          const known = stream === "log" ? cached.find(String(seq)) : undefined
           return known === undefined ? read(nats, stream, { seq }) : Effect.succeed(known)
         },
-        cache: (stored) => addTo(cached, stored),
+        cache: (stored) => cached.place(String(stored.seq), stored, bytesOf(stored)),
         replay: replayWith(nats),
         scan: scanWith(nats),
         newest: (stream, filter, bounds) =>
@@ -156,11 +157,6 @@ const read = ({ message }: Nats["Service"], stream: StreamKey, query: Query) =>
 
 const readMany = (operation: string, ask: () => Promise<ReadonlyArray<StoredMsg>>) =>
   Effect.map(attempt(operation, ask), (found) => found.map(storedOfRead))
-
-const addTo = (cached: Map<number, Stored>, stored: Stored): void => {
-  if (!cached.has(stored.seq)) makeRoom(cached, cachedMax)
-  cached.set(stored.seq, stored)
-}
 
 /** Passes each message of the batches to `each`. */
 const eachOf = Effect.fnUntraced(function* <M, E, R>(

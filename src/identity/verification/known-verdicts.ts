@@ -1,0 +1,37 @@
+// Verdicts on verified tokens, within a share of the memory of all caches.
+import * as Effect from "effect/Effect"
+import { Caches } from "#memory/cache-memory.ts"
+import { ReadMemory } from "#memory/read-memory.ts"
+import type { Known } from "../verdict.ts"
+
+/** Of V8's heap (measured): a verdict with its key, and each name beside its characters. */
+const verdictBytes = 500
+const groupBytes = 32
+
+const bytesOf = ({ groups, rights, user }: Known): number =>
+  [user, ...groups, ...(rights?.channels ?? [])].reduce(
+    (sum, text) => sum + groupBytes + text.length,
+    verdictBytes
+  )
+
+export interface KnownVerdicts {
+  /** The verdict of a key, unless it expired before `now` (milliseconds). */
+  readonly get: (key: string, now: number) => Known | undefined
+  readonly set: (key: string, verdict: Known, until: number) => void
+}
+
+export const makeKnownVerdicts = Effect.map(Caches, (caches): KnownVerdicts => {
+  const memory = new ReadMemory<{ readonly verdict: Known; readonly until: number }>(
+    caches.share("logins"),
+    1
+  )
+  return {
+    get: (key, now) => {
+      const found = memory.find(key)
+      if (found === undefined || found.until > now) return found?.verdict
+      memory.drop(key)
+      return undefined
+    },
+    set: (key, verdict, until) => memory.place(key, { verdict, until }, bytesOf(verdict))
+  }
+})

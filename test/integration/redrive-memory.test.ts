@@ -1,0 +1,78 @@
+// A worker remembers whom a redrive may reach for as long as its shards come, and not for ever.
+import { Effect } from "effect"
+import { assert, it } from "vitest"
+import { makeRedriveFilter } from "#delivery/recipients/redrive-filter.ts"
+import type { ShardJob } from "#domain/job.ts"
+import { CacheMemory, Caches, unusedLooks } from "#memory/cache-memory.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { startNats } from "../support/nats.ts"
+import { tokenOf } from "../support/users.ts"
+
+const channel = channelToken("news")
+const user = tokenOf("user0")
+const [redriven, broadcast, other] = [7, 8, 9]
+
+const job: ShardJob = {
+  broadcast,
+  channel,
+  acceptedAt: Date.now() + 60_000,
+  expiresAt: Date.now() + 120_000,
+  urgency: "normal",
+  shard: "all",
+  redrives: redriven,
+  floor: { subscriptions: 0, registrations: 0 }
+}
+
+const keys = { p256dh: "", auth: "" }
+const targets = ["dead", "delivered"].map((id) => ({
+  user,
+  id,
+  stored: { data: { endpoint: "https://push.example.org/1", keys }, seq: 1, lastModified: 1 }
+}))
+
+const results = targets.map(({ id }) => ({
+  user,
+  subscription: id,
+  fate: id as "dead" | "delivered",
+  reason: id === "dead" ? ("unexpected" as const) : ("accepted" as const),
+  attempt: 1,
+  millis: 1,
+  at: Date.now()
+}))
+
+it("remembers the pushes of a redrive until a minute after its last shard", async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const caches = new CacheMemory(1024 ** 2)
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    yield* (yield* EventLog).once("work", {
+      subject: subjects.shardOutcome(channel, redriven, "all"),
+      type: "outcome/1",
+      body: { broadcast: redriven, pushes: 2, results, final: true, at: Date.now() }
+    })
+    const filter = yield* makeRedriveFilter
+    const reached = (of: ShardJob) =>
+      Effect.map(filter(of, targets), (found) => found.map(({ id }) => id))
+    for (let look = 0; look <= unusedLooks; look++) {
+      assert.deepEqual(yield* reached(job), ["dead"])
+      caches.dropUnused()
+      assert.isAbove(caches.bytesOf("redrives"), 0)
+    }
+    for (let look = 0; look <= unusedLooks; look++) caches.dropUnused()
+    assert.equal(caches.bytesOf("redrives"), 0)
+    assert.deepEqual(yield* reached(job), ["dead"])
+    // Another redrive takes the place of the last one.
+    assert.deepEqual(yield* reached({ ...job, broadcast: other, redrives: broadcast }), [])
+    assert.equal(caches.bytesOf("redrives"), 0)
+  })
+  await Effect.runPromise(
+    program.pipe(
+      Effect.provide(natsLayer({ url: nats.url, name: "test" })),
+      Effect.provideService(Caches, caches)
+    )
+  )
+})
