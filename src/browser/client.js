@@ -1,8 +1,8 @@
-// Bellcast's client for pages. API: client.d.ts. Design: README.md.
+// Bellcast's client for pages. See client.d.ts, README.md.
 
 const second = 1000
-const week = 7 * 24 * 3600 * second
-/** Loads so soon after a full check do none. The `max-age` of the service's key. */
+const week = 168 * 3600 * second
+/** A full check counts so long. The `max-age` of the service's key. */
 const fresh = 300 * second
 const timeout = 10 * second
 
@@ -22,10 +22,9 @@ const fail = (code) => (cause) => {
   throw new BellcastError(code, true, cause)
 }
 
-const errorOf = (response) => {
-  const { status } = response
+const errorOf = ({ headers, status }) => {
   const codes = { 401: "login", 403: "forbidden", 413: "limit", 429: "limit", 507: "limit" }
-  const retryAfter = response.headers.get("retry-after")
+  const retryAfter = headers.get("retry-after")
   const isTemporary = retryAfter !== null || status >= 500
   return new BellcastError(codes[status] ?? "service", isTemporary, status, Number(retryAfter) || 2)
 }
@@ -50,8 +49,9 @@ const inStore = async (mode, ask) => {
   }
 }
 
-const keyOf = ({ options }) =>
-  btoa(String.fromCharCode(...new Uint8Array(options.applicationServerKey)))
+/** Empty without a subscription. All of Bellcast's have a key. */
+const keyOf = (found) =>
+  btoa(String.fromCharCode(...new Uint8Array(found?.options.applicationServerKey)))
     .replaceAll("+", "-")
     .replaceAll("/", "_")
     .replaceAll("=", "")
@@ -80,7 +80,7 @@ const pathOf = async (endpoint) => `/subscriptions/${await idOf(endpoint)}`
 
 const registrationOf = (channel) => {
   try {
-    // Browsers take dots in a path for folders, encoded or not.
+    // Browsers take dots for folders, also encoded.
     if (!/^\.{0,2}$/.test(channel)) return `/channels/${encodeURIComponent(channel)}/registration`
   } catch {}
   throw new BellcastError("service", false, 400)
@@ -88,9 +88,6 @@ const registrationOf = (channel) => {
 
 /** Members of a record without a subscription. */
 const none = { endpoint: null, p256dh: null, auth: null, renewal: null, checked: 0 }
-
-/** All of Bellcast's have a key. */
-const isPush = (found) => found && keyOf(found)
 
 /** An offline Firefox forgets a subscription and rejects. */
 const end = (found) => found?.unsubscribe().catch(console.debug)
@@ -130,10 +127,9 @@ class Push extends EventTarget {
 
   constructor(options) {
     super()
-    const { url, user } = options
     this.#options = options
-    this.#api = new URL(url, location.href).href.replace(/\/+$/, "")
-    this.#user = user == null || user === "" ? null : String(user)
+    this.#api = new URL(options.url, location.href).href.replace(/\/+$/, "")
+    this.#user = String(options.user ?? "") || null
     this.state = supportOf(options) ?? "off"
   }
 
@@ -166,8 +162,7 @@ class Push extends EventTarget {
     return push
   }
 
-  /** @param {{ channels?: ReadonlyArray<string> }} options */
-  async enable({ channels = [] } = {}) {
+  async enable({ channels = [] } = Object()) {
     if (supportOf(this.#options) || this.#user === null) return this.#want()
     const isClick = navigator.userActivation?.isActive ?? true
     const permission = await Notification.requestPermission().catch(() => "default")
@@ -203,7 +198,6 @@ class Push extends EventTarget {
     return this.state
   }
 
-  /** Lets go of the lock, or its queue. */
   #giveUp() {
     this.#requests.abort(new BellcastError("offline", true))
     this.#requests = new AbortController()
@@ -266,7 +260,7 @@ class Push extends EventTarget {
     if (!this.#isWanted(record)) return "off"
     if (permission === "default") return "lost"
     const found = await this.#manager.getSubscription()
-    return found && found.endpoint === record.endpoint && record.checked > 0 ? "on" : "off"
+    return found?.endpoint === record.endpoint && record.checked > 0 ? "on" : "off"
   }
 
   #isWanted({ on, user }) {
@@ -281,12 +275,12 @@ class Push extends EventTarget {
     return this.#registration?.scope ?? `${location.origin}/`
   }
 
-  /** Waits for the worker of this registration, which need not control the page. */
+  /** The worker need not control the page. */
   async #prepare() {
     const { registration, worker } = this.#options
     if (this.#registration || !(registration || worker)) return
     const begin = Date.now()
-    const asked = async () => registration ?? navigator.serviceWorker.register(worker ?? "")
+    const asked = async () => registration ?? navigator.serviceWorker.register(worker)
     const found = await this.#inTime(asked()).catch(fail("worker"))
     for (; !found.active; await wait(50)) if (Date.now() - begin > timeout) fail("worker")()
     this.#registration = found
@@ -307,7 +301,7 @@ class Push extends EventTarget {
     return navigator.locks.request(`bellcast:${this.#scope}`, { signal }, task)
   }
 
-  /** The record of this worker, else what it takes from another one's; `isNew`: from none. */
+  /** The record of this worker, else one made from another's; `isNew`: from none. */
   async #record() {
     let record = await inStore("readonly", (states) => states.get(this.#scope))
     if (!record) {
@@ -331,7 +325,6 @@ class Push extends EventTarget {
     const { isNew = false, ...record } = await this.#record()
     const user = this.#user
     const wants = this.#wants
-    let found = await this.#manager.getSubscription()
     if (record.user !== user) {
       if (!this.#isLoad) {
         this.#wants = undefined
@@ -339,16 +332,16 @@ class Push extends EventTarget {
         return
       }
       await this.#leave(record, { user, join: [] }).finally(() => this.#clear())
-      found = await this.#manager.getSubscription()
     }
     this.#isLoad = false
+    const found = await this.#manager.getSubscription()
     if (wants) {
       Object.assign(record, { on: { ...record.on, [user]: wants.on }, join: wants.join })
       await this.#save(record)
       if (this.#wants === wants) this.#wants = undefined
     } else if (isNew) {
       if (Notification.permission !== "granted" || user === null) return
-      const claimed = await this.#claim(found, this.#options.adopt)
+      const claimed = await this.#claim(this.#options.adopt)
       if (claimed.length > 0) record.on = { [user]: true }
       else if (found) record.key = await this.#serviceKey()
     }
@@ -376,15 +369,11 @@ class Push extends EventTarget {
     const isFresh = Math.abs(Date.now() - record.checked) < fresh
     if (isKnown && isFresh && !wants && record.join.length === 0) return
     const key = await this.#serviceKey()
-    const claimed = record.checked ? [] : await this.#claim(existing, true)
+    const claimed = record.checked ? [] : await this.#claim(true)
     for (const each of claimed) record.former[record.user] = each
-    const isUsed = record.endpoint || claimed.includes(existing?.endpoint)
     let found = existing
-    if (found && !(isUsed && keyOf(found) === key)) {
-      await this.#retire(record, [found])
-      found = null
-    }
-    if (!found) {
+    if (keyOf(found) !== key || !(record.endpoint || claimed.includes(found.endpoint))) {
+      if (found) await this.#retire(record, [found])
       const options = { userVisibleOnly: true, applicationServerKey: key }
       found = await this.#inTime(this.#manager.subscribe(options)).catch(fail("push-service"))
     }
@@ -395,30 +384,30 @@ class Push extends EventTarget {
       if (!existing) throw new BellcastError("service")
       return this.#turnOn(record)
     }
-    for (const other of await this.#others())
-      if (keyOf(other) === key || claimed.includes(other.endpoint)) {
-        await this.#store(record, data, other.endpoint)
-        await end(other)
+    for (const each of await this.#all()) {
+      const { endpoint } = each
+      if (endpoint === data.endpoint) continue
+      if (keyOf(each) === key || claimed.includes(endpoint)) {
+        await this.#store(record, data, endpoint)
+        await end(each)
       }
+    }
     delete record.former[record.user]
     record.checked = Date.now()
     await this.#save(record)
     return this.#joinAll(record)
   }
 
-  /** Lets go of all subscriptions by the key of the record. */
+  /** Ends all subscriptions by the key of the record. */
   async #leave(record, changes) {
-    const ours = async () =>
-      [await this.#manager.getSubscription(), ...(await this.#others())].filter(
-        (each) => each && keyOf(each) === record.key
-      )
+    const ours = async () => (await this.#all()).filter((each) => keyOf(each) === record.key)
     const all = await ours()
     if (!changes && !record.endpoint && all.length === 0) return
     await this.#retire(record, all, changes)
     if ((await ours()).length > 0) fail("push-service")()
   }
 
-  /** Lets go of subscriptions. The record says so first: the worker must not renew them. */
+  /** The record is saved first: the worker must not renew these. */
   async #retire(record, all, changes) {
     const endpoint = record.endpoint ?? all[0]?.endpoint
     if (endpoint && record.user !== null) record.former[record.user] = endpoint
@@ -430,9 +419,11 @@ class Push extends EventTarget {
   async #note(record, fields) {
     if (isSame(fields, record)) return
     const { endpoint } = record
-    if (endpoint && endpoint !== fields.endpoint) record.former[record.user] = endpoint
-    const renewal = endpoint === fields.endpoint ? record.renewal : null
-    Object.assign(record, fields, { renewal, checked: 0 })
+    if (endpoint !== fields.endpoint) {
+      if (endpoint) record.former[record.user] = endpoint
+      record.renewal = null
+    }
+    Object.assign(record, fields, { checked: 0 })
     await this.#save(record)
   }
 
@@ -455,19 +446,18 @@ class Push extends EventTarget {
     return true
   }
 
-  /** Subscriptions of other workers of the site. */
-  async #others() {
-    const others = []
+  /** Subscriptions of all workers of the site. */
+  async #all() {
+    const all = [await this.#manager.getSubscription()]
     for (const each of (await navigator.serviceWorker?.getRegistrations()) ?? [])
-      if (each.scope !== this.#scope) others.push(await each.pushManager.getSubscription())
-    return others.filter(isPush)
+      if (each.scope !== this.#scope) all.push(await each.pushManager.getSubscription())
+    return all.filter(keyOf)
   }
 
   /** Endpoints that the service has for the user; `moves`: it gets those by former keys. */
-  async #claim(found, moves) {
+  async #claim(moves) {
     const claimed = []
-    for (const each of [found, ...(await this.#others())].filter(isPush)) {
-      const data = dataOf(each)
+    for (const data of (await this.#all()).map(dataOf)) {
       const { status } =
         moves && data.vapid_public_key !== (await this.#serviceKey())
           ? await this.#ask("POST", "/subscriptions", { body: { data }, accepts: [400, 403, 123] })
@@ -508,34 +498,33 @@ class Push extends EventTarget {
     throw new BellcastError("login")
   }
 
-  /** Rejects for errors whose status and errno are not in `accepts`. */
+  /** `accepts`: statuses and errnos of errors. */
   async #ask(method, path, options = {}) {
-    const { accepts = [], body, headers, isAgain, isPublic, keepalive = false } = options
+    const { accepts = [], isAgain, isPublic, keepalive } = options
     if (!isPublic) this.#authorization ??= await this.#login()
-    const authorization = isPublic ? undefined : this.#authorization
+    const authorization = !isPublic && this.#authorization
     const sent = fetch(this.#api + path, {
       method,
       headers: {
         ...(authorization && { authorization }),
         ...(method !== "GET" && { "content-type": "application/json" }),
-        ...headers
+        ...options.headers
       },
-      body: body && JSON.stringify(body),
+      body: JSON.stringify(options.body),
       signal: AbortSignal.timeout(timeout),
       keepalive
     })
     const response = await this.#inTime(sent).catch(fail("offline"))
-    const answer = await this.#inTime(response.json()).catch(() => null)
-    const { ok, status } = response
+    const body = await this.#inTime(response.json()).catch(() => null)
+    const { headers, ok, status } = response
     if (status === 401 && authorization) {
       this.#authorization = undefined
       if (!isAgain) return this.#ask(method, path, { ...options, isAgain: true })
     }
-    if (!ok && !accepts.includes(status) && !accepts.includes(answer?.errno))
-      throw errorOf(response)
+    if (!ok && !accepts.includes(status) && !accepts.includes(body?.errno)) throw errorOf(response)
     // A network may answer with its login page.
-    if (ok && !(answer?.data ?? answer?.code)) throw new BellcastError("service", true, status)
-    return { status, headers: response.headers, body: answer }
+    if (ok && !(body?.data ?? body?.code)) throw new BellcastError("service", true, status)
+    return { body, headers, status }
   }
 }
 
