@@ -115,7 +115,6 @@ class Push extends EventTarget {
   #authorization
   #key
   #last = Date.now()
-  #isRepeated = false
   /** Until the record has this user. A newer page may have another one. */
   #isLoad = true
   /** The wish behind a button, until it is stored. */
@@ -136,10 +135,7 @@ class Push extends EventTarget {
   static async connect(options) {
     const push = new Push(options)
     if (push.state !== "off") return push
-    const again = () => {
-      push.#isRepeated = false
-      return push.#sync()
-    }
+    const again = () => push.#sync()
     if (latest) {
       latest.#isLoad = false
       latest.#listening.abort()
@@ -222,7 +218,7 @@ class Push extends EventTarget {
     return names
   }
 
-  async #sync() {
+  async #sync(isRepeated = false) {
     if (supportOf(this.#options)) return this.state
     this.#last = Date.now()
     /** @type {any} */
@@ -230,16 +226,12 @@ class Push extends EventTarget {
     try {
       await this.#prepare()
       await this.#alone(() => this.#agree())
-      this.#isRepeated = false
     } catch (cause) {
       error = cause instanceof BellcastError ? cause : new BellcastError("browser", false, cause)
       // Users who want no pushes get none, also without storage.
       if (error.code === "browser" && (this.#user === null || this.#wants?.on === false))
         await this.#manager?.getSubscription().then(end, console.debug)
-      if (error.retryable && !this.#isRepeated) {
-        this.#isRepeated = true
-        setTimeout(() => this.#sync(), error.retryAfter)
-      }
+      if (error.retryable && !isRepeated) setTimeout(() => this.#sync(true), error.retryAfter)
     }
     this.#key = undefined
     return this.#publish(error)

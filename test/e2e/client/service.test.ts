@@ -1,7 +1,7 @@
 // src/browser/client.js in a real Firefox: which requests it sends, and answers that are not what
 // it asked for.
 import { describe, expect, it } from "vitest"
-import { call } from "#test/client.ts"
+import { call, until } from "#test/client.ts"
 import { firefoxPath } from "../browser.ts"
 import { Stage } from "./stage.ts"
 
@@ -54,6 +54,39 @@ describe.skipIf(firefoxPath === undefined)("client.js and the service", () => {
     expect(await stage.stored()).toEqual([])
   })
 
+  it("tries once more by itself, and after each wish anew", async () => {
+    const page = await stage.enabled()
+    await stage.age(page)
+    await page.reload()
+    await page.evaluate(`{
+      const { setTimeout: later } = window
+      window.real = fetch
+      window.tried = 0
+      window.delays = []
+      window.fetch = async () => {
+        tried += 1
+        throw new TypeError("no network")
+      }
+      window.setTimeout = (task, millis) => {
+        delays.push(millis)
+        return later(task, millis)
+      }
+    }`)
+    await stage.connect(page)
+    await stage.expect(page, "on", "offline")
+    await until(
+      () => page.evaluate("tried"),
+      (tried) => tried === 2
+    )
+    await page.evaluate("push.disable()")
+    await stage.expect(page, "off", "offline")
+    // The first failure and the wish's; none after the second failure.
+    expect(await page.evaluate("delays.filter((millis) => millis === 2_000).length")).toBe(2)
+    await page.evaluate("window.fetch = real; undefined")
+    await stage.becomes(page, "off")
+    expect(await stage.stored()).toEqual([])
+  })
+
   it("keeps the channels that were chosen while the login is refused", async () => {
     const page = await stage.load()
     await page.evaluate(`{
@@ -93,5 +126,22 @@ describe.skipIf(firefoxPath === undefined)("client.js and the service", () => {
     await stage.reload(page, { user })
     await stage.expect(page, "on")
     expect(await stage.stored(user)).toEqual([await stage.endpoint(page)])
+  })
+
+  // The last one: others send more requests than this limit.
+  it("tries again when Retry-After says so", async () => {
+    await stage.service.kill()
+    await stage.startService({ BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "12" })
+    const page = await stage.enabled()
+    const list = () => call(stage.service.url, "GET", "/subscriptions", stage.user)
+    const refused = await until(list, ({ status }) => status === 429)
+    // Longer than the client waits by itself: it tries only once more.
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(3)
+    await page.evaluate("push.disable()")
+    expect(await stage.shown(page)).toEqual({
+      state: "off",
+      error: { code: "limit", retryable: true }
+    })
+    await stage.becomes(page, "off")
   })
 })
