@@ -13,7 +13,8 @@ export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lo
  * - `dismissed`: the user closed the question.
  * - `push-service`: the browser's push service does not subscribe, or not within 10 s (a switch of
  *   Brave, a blocked network).
- * - `worker`: the service worker could not be registered, or was not active after 10 s in all.
+ * - `worker`: the service worker could not be registered, or was not active after 10 s in all. A
+ *   subscription by an earlier one goes on while it is wanted, and ends otherwise.
  * - `offline`: the service or the page's `token` does not respond.
  * - `login`: the service refuses the token, and the next one that `token` gives.
  * - `forbidden`: a closed channel. `limit`: a quota of the service. `service`: its other errors.
@@ -73,9 +74,9 @@ export interface Push extends EventTarget {
   /** The user wants no pushes on this device. Works offline. */
   disable(): Promise<PushState>
   /**
-   * Logout: this browser belongs to nobody, and shown pushes are closed. Works offline and without
-   * a token, and waits 1 s at most for the service. Other pages of the site give up what they wait
-   * for.
+   * Logout: this browser belongs to nobody, and shown pushes are closed. Works offline, without a
+   * token and without the worker's script, for which it waits 10 s at most; for the service 1 s.
+   * Other pages of the site give up what they wait for.
    */
   signOut(): Promise<PushState>
   /** Registers the user, on all devices, to a channel. Rejects with a `PushError`. */

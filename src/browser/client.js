@@ -112,6 +112,7 @@ class Push extends EventTarget {
   #api
   #user
   #registration
+  #isReady
   #authorization
   #key
   #last = Date.now()
@@ -127,6 +128,7 @@ class Push extends EventTarget {
   constructor(options) {
     super()
     this.#options = options
+    this.#isReady = !(options.registration || options.worker)
     this.#api = new URL(options.url, location.href).href.replace(/\/+$/, "")
     this.#user = String(options.user ?? "") || null
     this.state = supportOf(options) ?? "off"
@@ -228,7 +230,8 @@ class Push extends EventTarget {
       await this.#alone(() => this.#agree())
     } catch (cause) {
       error = cause instanceof BellcastError ? cause : new BellcastError("browser", false, cause)
-      // Users who want no pushes get none, also without storage.
+      // Users who want no pushes get none, also without the worker or storage.
+      if (error.code === "worker") await this.#retreat().catch(console.debug)
       if (error.code === "browser" && (this.#user === null || this.#wants?.on === false))
         await this.#manager?.getSubscription().then(end, console.debug)
       if (error.retryable && !isRepeated) setTimeout(() => this.#sync(true), error.retryAfter)
@@ -270,12 +273,22 @@ class Push extends EventTarget {
   /** The worker need not control the page. */
   async #prepare() {
     const { registration, worker } = this.#options
-    if (this.#registration || !(registration || worker)) return
+    if (this.#isReady) return
     const begin = Date.now()
     const asked = async () => registration ?? navigator.serviceWorker.register(worker)
     const found = await this.#inTime(asked()).catch(fail("worker"))
     for (; !found.active; await wait(50)) if (Date.now() - begin > timeout) fail("worker")()
     this.#registration = found
+    this.#isReady = true
+  }
+
+  /** Leaves by the worker of the record. */
+  async #retreat() {
+    const [scope] = await inStore("readonly", (states) => states.getAllKeys())
+    if (!scope) return
+    const found = await navigator.serviceWorker.getRegistration(scope)
+    this.#registration ??= found
+    await this.#alone(() => this.#agree())
   }
 
   /** Rejects after 10 s, and at `signOut`. */
@@ -326,6 +339,7 @@ class Push extends EventTarget {
       await this.#leave(record, { user, join: [] }).finally(() => this.#clear())
     }
     this.#isLoad = false
+    if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
     const found = await this.#manager.getSubscription()
     if (wants) {
       Object.assign(record, { on: { ...record.on, [user]: wants.on }, join: wants.join })

@@ -11,7 +11,7 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
   const online = "dispatchEvent(new Event('online'))"
 
   /** Connects by a worker whose script is not there, until `back`. */
-  const withoutWorker = async (page: Page, user = stage.user) => {
+  const withoutWorker = async (page: Page, user: string | null = stage.user) => {
     delete stage.files["/late.js"]
     await stage.connect(page, { user, worker: "/late.js" })
     return async () => {
@@ -62,15 +62,45 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     expect(await stage.stored()).toEqual([])
   })
 
-  it("unsubscribes the first user when the load of a second one failed at first", async () => {
+  it("unsubscribes the first user for a second one whose worker is missing", async () => {
     const page = await stage.enabled()
     await page.reload()
     const back = await withoutWorker(page, "second")
-    expect(await stage.endpoint(page)).not.toBeNull()
+    await stage.expect(page, "off", "worker")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.record(page)).toMatchObject({ user: "second", renewal: null })
     await back()
     await stage.becomes(page, "off")
+  })
+
+  it("unsubscribes by the worker that the record names when another one is missing", async () => {
+    stage.files["/old/worker.js"] = stage.files["/worker.js"]!
+    const page = await stage.enabled({ worker: "/old/worker.js" })
+    await page.reload()
+    await withoutWorker(page, null)
+    expect(await page.evaluate("device.endpoints()")).toEqual([])
+  })
+
+  it("subscribes a second user, who pressed before, when the worker is there", async () => {
+    const page = await stage.enabled({ user: "second" })
+    await stage.reload(page)
+    await page.evaluate("push.enable()")
+    await page.reload()
+    const back = await withoutWorker(page, "second")
     expect(await stage.endpoint(page)).toBeNull()
-    expect((await stage.record(page)).user).toBe("second")
+    await back()
+    await stage.becomes(page, "on")
+    expect(await stage.stored("second")).toEqual([await stage.endpoint(page)])
+  })
+
+  it.each(["signOut", "disable"])("unsubscribes in %s() without the worker", async (method) => {
+    const page = await stage.enabled()
+    await page.reload()
+    await withoutWorker(page)
+    await stage.expect(page, "on", "worker")
+    expect(await page.evaluate(`push.${method}()`)).toBe("off")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.stored()).toEqual([])
   })
 
   it.each(["signOut", "disable"])("unsubscribes in %s() without its storage", async (method) => {
