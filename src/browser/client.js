@@ -122,7 +122,6 @@ class Push extends EventTarget {
   #wants
   #listening = new AbortController()
   #requests = new AbortController()
-  /** Of all pages of the site. */
   #signOuts
 
   constructor(options) {
@@ -303,7 +302,7 @@ class Push extends EventTarget {
 
   #alone(task) {
     const { signal } = this.#requests
-    return navigator.locks.request(`bellcast:${this.#scope}`, { signal }, task)
+    return navigator.locks?.request(`bellcast:${this.#scope}`, { signal }, task) ?? task()
   }
 
   /** The record of this worker, else one made from another's; `isNew`: from none. */
