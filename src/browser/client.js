@@ -56,10 +56,16 @@ const keyOf = (found) =>
     .replaceAll("/", "_")
     .replaceAll("=", "")
 
+const localeOf = () => {
+  try {
+    return Intl.getCanonicalLocales(navigator.language.split("@", 1))[0]
+  } catch {}
+}
+
 const dataOf = (subscription) => ({
   ...subscription.toJSON(),
   vapid_public_key: keyOf(subscription),
-  locale: navigator.language
+  locale: localeOf()
 })
 
 const fieldsOf = (subscription) => {

@@ -64,7 +64,9 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
         "cross-origin-opener-policy": "same-origin"
       }
     }
-    browser = await startChromium(chromiumPath!, vendor)
+    // No language tag, as in some environments of Linux.
+    const flags = [...vendor.flags, "--accept-lang=en-US@posix"]
+    browser = await startChromium(chromiumPath!, { ...vendor, flags })
     opened.defer(() => browser.close())
     page = await browser.newPage()
     await page.goto(site.url)
@@ -122,6 +124,8 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     const { body } = await call(service.url, "GET", "/subscriptions", "clara")
     assert.lengthOf(body.data, 1)
     assert.equal(body.data[0].endpoint, await page.evaluate(endpoint))
+    assert.equal(await page.evaluate("navigator.language"), "en-US@posix")
+    assert.equal(body.data[0].locale, "en-US")
   })
 
   it("asks for permission before it waits for anything", async () => {

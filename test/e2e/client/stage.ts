@@ -31,6 +31,7 @@ export interface Stored {
   readonly id: string
   readonly endpoint: string
   readonly keys: object
+  readonly locale?: string
 }
 
 export interface Shown {
