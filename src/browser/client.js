@@ -100,9 +100,9 @@ const end = (found) => found?.unsubscribe().catch(console.debug)
 
 const supportOf = (options) => {
   const { serviceWorker, standalone } = Object(navigator)
-  const isWorker = options.worker || options.registration
-  const hasPush = "Notification" in window && "PushManager" in window
-  if (hasPush && (isWorker ? serviceWorker : Object(window).pushManager)) return
+  const { Notification, PushManager, pushManager } = Object(window)
+  const manager = options.worker || options.registration ? serviceWorker : pushManager
+  if (Notification && PushManager && manager) return
   return standalone === false ? "install-first" : "unsupported"
 }
 
@@ -133,7 +133,7 @@ class Push extends EventTarget {
   constructor(options) {
     super()
     this.#options = options
-    this.#isReady = !(options.registration || options.worker)
+    this.#isReady = !(options.worker || options.registration)
     this.#api = new URL(options.url, location.href).href.replace(/\/+$/, "")
     this.#user = String(options.user ?? "") || null
     this.state = supportOf(options) ?? "off"
@@ -332,7 +332,7 @@ class Push extends EventTarget {
   }
 
   async #agree() {
-    const { isNew = false, ...record } = await this.#record()
+    const { isNew, ...record } = await this.#record()
     const user = this.#user
     const wants = this.#wants
     if (record.user !== user) {
@@ -377,8 +377,8 @@ class Push extends EventTarget {
     if (Notification.permission !== "granted") return
     const isKnown = existing && isSame(fieldsOf(existing), record)
     // The clock may have been ahead.
-    const isFresh = Math.abs(Date.now() - record.checked) < fresh
-    if (isKnown && isFresh && !wants && record.join.length === 0) return
+    const age = Math.abs(Date.now() - record.checked)
+    if (isKnown && age < fresh && !wants && record.join.length === 0) return
     const key = await this.#serviceKey()
     const claimed = record.checked ? [] : await this.#claim(true)
     for (const each of claimed) record.former[record.user] = each
