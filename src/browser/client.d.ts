@@ -71,7 +71,10 @@ export interface Push extends EventTarget {
    * channels. Resolves with the state; what failed is `error`.
    */
   enable(options?: { readonly channels?: ReadonlyArray<string> }): Promise<PushState>
-  /** The user wants no pushes on this device. Works offline. */
+  /**
+   * The user wants no pushes on this device. Works offline, but for the first call where something
+   * else subscribed: the service knows whose that is.
+   */
   disable(): Promise<PushState>
   /**
    * Logout: this browser belongs to nobody, and shown pushes are closed. Works offline, without a

@@ -347,6 +347,11 @@ class Push extends EventTarget {
     if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
     const found = await this.#manager.getSubscription()
     if (wants) {
+      if (isNew && !wants.on) {
+        const claimed = await this.#claim(true)
+        const isOurs = ({ endpoint }) => claimed.includes(endpoint)
+        record.key = keyOf((await this.#all()).find(isOurs))
+      }
       Object.assign(record, { on: { ...record.on, [user]: wants.on }, join: wants.join })
       await this.#save(record)
       if (this.#wants === wants) this.#wants = undefined

@@ -65,6 +65,25 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
     }
   )
 
+  it.each(["/", "/old/"])("ends one of a worker at %s for a user who disables", async (scope) => {
+    await subscribe(scope)
+    await stage.connect(page)
+    await page.evaluate("push.disable()")
+    await stage.expect(page, "off")
+    expect(await page.evaluate("device.endpoints()")).toEqual([])
+    expect(await stage.stored(imported)).toEqual([])
+    expect(await stage.stored()).toEqual([])
+    expect((await stage.record(page)).on).toEqual({ [stage.user]: false })
+  })
+
+  it("leaves one of a service that was not imported to it, at disable", async () => {
+    await subscribe("/", webpush.generateVAPIDKeys().publicKey)
+    await stage.connect(page)
+    await page.evaluate("push.disable()")
+    await stage.expect(page, "off")
+    expect(await stage.endpoint(page)).not.toBeNull()
+  })
+
   it("moves none with adopt while nobody is signed in", async () => {
     await subscribe("/")
     await stage.connect(page, { adopt: true, user: null })
