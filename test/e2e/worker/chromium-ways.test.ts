@@ -7,6 +7,7 @@ import { after, dispatch, type Shown, Stage, textOf, worker } from "./chromium-s
 /** No script but the site's, and none made of text. */
 const policy = "default-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 const [, readme] = textOf("../../../src/browser/README.md").split("\n## worker.js\n")
+const [, forImages] = /^\| `(img-src [^`]+)` \|/m.exec(readme!) ?? []
 const badges = `self.badges = []
   navigator.setAppBadge = async (number) => badges.push(number)`
 
@@ -15,6 +16,11 @@ const files = {
   "/named.js": after(`self.bellcast = { name: "My site" }`),
   "/readme.js": `${badges}\n${/^```js\n(.*?)^```$/ms.exec(readme!)![1]}`,
   "/unread": '{ "unread": 2 }',
+  "/plain.js": { body: worker, headers: { "content-security-policy": policy } },
+  "/images.js": {
+    body: worker,
+    headers: { "content-security-policy": `${policy}; ${forImages}` }
+  },
   "/module.js": {
     body: `import "/bellcast/worker.js"; self.bellcast = { name: "Module" }`,
     headers: { "content-security-policy": `${policy}; script-src 'self'` }
@@ -93,6 +99,19 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     assert.deepEqual(await stage.evaluateIn("/worker.js", "violations"), [])
     await stage.evaluateIn("/worker.js", `fetch("/").catch(() => {})`)
     assert.deepEqual(await stage.evaluateIn("/worker.js", "violations"), [`${stage.site.url}/`])
+  })
+
+  it("needs for the images of a push what the README says", async () => {
+    const refused = async (script: string, scope: string) => {
+      await stage.register(script, scope)
+      const listen = `self.violations = []
+        addEventListener("securitypolicyviolation", (event) => violations.push(event.blockedURI))`
+      await stage.evaluateIn(script, listen)
+      await stage.push('{"title":"A","icon":"/icon.png"}', scope)
+      return stage.evaluateIn(script, "violations")
+    }
+    assert.deepEqual(await refused("/plain.js", "/plain/"), [`${stage.site.url}/icon.png`])
+    assert.deepEqual(await refused("/images.js", "/images/"), [])
   })
 
   it("leaves clicks on notifications alone that the site showed itself", async () => {
