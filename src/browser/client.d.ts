@@ -1,6 +1,6 @@
 /**
  * - `unsupported`: this browser has no Web Push, or not here (http, a private window).
- * - `install-first`: iOS and iPadOS, where only a site on the home screen has it.
+ * - `install-first`: iOS and iPadOS, where only a site on the home screen has it, from 16.4 on.
  * - `denied`: the user refused notifications; the settings of the browser alone can change that.
  * - `off`: no pushes here: not wanted, nobody is signed in, or not possible yet (see `error`).
  * - `lost`: wanted, but the browser took the permission back: only a click on `enable` asks again.
@@ -44,7 +44,7 @@ export interface ConnectOptions {
   /** Address of the service, maybe relative: `https://push.example.org/v1`, `/v1`. */
   readonly url: string
   /** URL of the service worker, given to `register` unchanged: a TrustedScriptURL, too. */
-  readonly worker?: string | URL
+  readonly worker?: string | URL | { toString(): string }
   /** Instead of `worker`: the registration of a worker that the site has already. */
   readonly registration?: ServiceWorkerRegistration | Promise<ServiceWorkerRegistration>
   /** The site's id of the user who is signed in; null: nobody. */

@@ -9,8 +9,9 @@ import { add } from "./underneath.js"
 import { errors, nobody, states } from "./words.js"
 
 // The page's policy has Trusted Types where the browser has them.
-const { trustedTypes } = /** @type {any} */ (window)
+const { trustedTypes } = Object(window)
 const policy = { createScriptURL: () => "worker.js" }
+/** @type {{ toString(): string }} A TrustedScriptURL, or a text. */
 const worker = trustedTypes?.createPolicy("demo", policy).createScriptURL("") ?? "worker.js"
 
 const push = await connect({ url: "..", worker, user, token })
