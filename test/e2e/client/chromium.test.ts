@@ -9,6 +9,7 @@ import { basic, call, until } from "#test/client.ts"
 import { startNats } from "#test/nats.ts"
 import { type Service, startService } from "#test/service.ts"
 import { chromiumPath, setNotifications, startChromium } from "../browser.ts"
+import { deliverPush } from "../chromium-push.ts"
 import { type Site, type SiteFiles, startPages } from "../site.ts"
 
 if (chromiumPath === undefined)
@@ -52,6 +53,18 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     const env = { BELLCAST_CORS_ORIGINS: site.url }
     service = opened.use(await startService({ natsUrl: nats.url, env }))
     files["/bellcast/client.js"] = files["/client.js"]!
+    const afar = { "cross-origin-embedder-policy": "require-corp" }
+    files["/afar/"] = {
+      body: `<!doctype html><title>Site</title><script type="module" src="/afar/page.js"></script>`,
+      headers: { ...afar, "cross-origin-opener-policy": "same-origin" }
+    }
+    files["/afar/page.js"] = String(files["/page.js"])
+      .replace("/client.js", `${service.url}/client.js`)
+      .replace("/worker.js", "/afar/worker.js")
+    files["/afar/worker.js"] = {
+      body: `importScripts("${service.url}/worker.js")`,
+      headers: afar
+    }
     files["/readme.js"] = block.replace("https://push.example.org/v1", service.url)
     const { origin } = new URL(service.url)
     files["/"] = {
@@ -126,6 +139,22 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     assert.equal(body.data[0].endpoint, await page.evaluate(endpoint))
     assert.equal(await page.evaluate("navigator.language"), "en-US@posix")
     assert.equal(body.data[0].locale, "en-US")
+  })
+
+  it("takes both files from the service, in a page and a worker with COEP", async () => {
+    await permit("granted")
+    await using tab = await browser.newPage()
+    await tab.goto(`${site.url}/afar/`)
+    assert.isTrue(await tab.evaluate("crossOriginIsolated"))
+    await tab.evaluate(`load("${service.url}", "carl")`)
+    await tab.evaluate("push.enable()")
+    assert.deepEqual(await tab.evaluate("[push.state, push.error?.code ?? null]"), ["on", null])
+    const scope = `${site.url}/afar/`
+    assert.equal(await deliverPush(tab, scope, '{"title":"From afar"}'), "Success")
+    const titles = await tab.evaluate(`navigator.serviceWorker.getRegistration("${scope}")
+      .then((it) => it.getNotifications())
+      .then((all) => all.map(({ title }) => title))`)
+    assert.deepEqual(titles, ["From afar"])
   })
 
   it("asks for permission before it waits for anything", async () => {

@@ -45,6 +45,14 @@ describe.skipIf(firefoxPath === undefined)("client.js and the permission", () =>
     expect(await stage.record(page)).toBeUndefined()
   })
 
+  it("says that the question was closed", async () => {
+    const page = await stage.load()
+    await page.evaluate(`Notification.requestPermission = async () => "default"; undefined`)
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "off", "dismissed")
+    expect(await stage.record(page)).toBeUndefined()
+  })
+
   it("says denied on a load where the browser denies", async () => {
     await set("denied")
     const page = await stage.load()
