@@ -118,6 +118,11 @@ describe.concurrent("broadcasts at the same time", () => {
     }
     // 11 that wait at first, of 16; two shards of 187 have begun.
     assert.equal(await until(jobs, (count) => count >= 13), 13)
+    const seqOf = async (last_by_subj: string) =>
+      (await admin.jsm.streams.getMessage(streams.work.name, { last_by_subj }))!.seq
+    // The claim is sent first. If it waited for the next job, it would be stored behind it.
+    const claimedAt = await seqOf(`bellcast.outcome.news.${id}.shard.0`)
+    assert.isBelow(claimedAt, await seqOf(`bellcast.job.shard.${id}.b`))
     await changeState(service.url, id, "paused")
     browsers.respond()
     await changeState(service.url, id, "running")

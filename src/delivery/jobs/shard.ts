@@ -54,7 +54,10 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const isFirst = deliveryCount === 1 && message.run === undefined
     const isStored = isFirst ? undefined : ensured(message, pushed.to)
     const send = Effect.fnUntraced(function* (found: Audience) {
-      const past = yield* isFirst ? claim.first(message, found) : claim.again(message, found)
+      const claimed = isFirst ? claim.first(message, found) : claim.again(message, found)
+      // Both wait for the disk of nats-server: in a row, the first push would wait twice.
+      const begun = appendNext(log, tools, message, false)
+      const [past] = yield* Effect.all([claimed, begun], { concurrency: 2 })
       if (past === "taken") return later(takenMillis)
       const next = appendNext(log, tools, message, true)
       const run = runShard(tools, message, past, found, pushed, Effect.ignore(next))
@@ -72,9 +75,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     )
     return yield* Effect.gen(function* () {
       const heldMeanwhile = yield* hold(delivery, message, isStored)
-      if (heldMeanwhile !== undefined) return heldMeanwhile
-      yield* appendNext(log, tools, message, false)
-      return yield* send(found)
+      return heldMeanwhile ?? (yield* send(found))
     }).pipe(Effect.ensuring(leave))
   })
 })
