@@ -1,5 +1,7 @@
 // The turn of a shard: how many are read and sent at a time. Broadcasts share that equally.
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import { makeRoom } from "#basics/bounded.ts"
 import type { ShardJob } from "#domain/job.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -14,6 +16,9 @@ const readingMax = 8
 /** The same of broadcasts with a rate, which wait for their turns only afterwards. */
 const limitedReadingMax = 2
 
+/** Broadcasts of which the first read is known: beyond that, the oldest has another one. */
+const firstReadsMax = 1_000
+
 interface Admitted {
   readonly found: Audience
   /** Ends the turn of the shard. */
@@ -21,20 +26,38 @@ interface Admitted {
 }
 
 /**
+ * Returns a function that runs the first read of a broadcast alone, and the others after it. Beside
+ * others it would take as long as all of them, and nothing would be sent meanwhile.
+ */
+const makeFirstAlone = () => {
+  const firsts = new Map<number, Latch.Latch>()
+  return <A, E>(broadcast: number, read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.suspend(() => {
+      const first = firsts.get(broadcast)
+      if (first !== undefined) return Effect.andThen(first.await, read)
+      const isOver = Latch.makeUnsafe()
+      makeRoom(firsts, firstReadsMax)
+      firsts.set(broadcast, isOver)
+      return Effect.ensuring(read, isOver.open)
+    })
+}
+
+/**
  * Returns a function that reads a shard and waits until it may be sent. `weightMax`: pushes of one
  * shard that are under way at once.
  */
 export const makeAdmission = (audience: AudienceOf, weightMax: number) => {
-  const makeRoom = () => ({
+  const roomOf = () => ({
     reading: new FairSemaphore(readingMax),
     // Two large shards at a time, or many small ones. Many large ones would share the permits until
     // each outcome had a handful of results.
     sending: new FairSemaphore(2 * weightMax)
   })
   // A broadcast of one shard does not wait for the shards of large ones.
-  const single = makeRoom()
-  const several = makeRoom()
+  const single = roomOf()
+  const several = roomOf()
   const limited = new FairSemaphore(limitedReadingMax)
+  const firstAlone = makeFirstAlone()
   return (job: ShardJob, to: Recipients): Effect.Effect<Admitted, NatsUnavailable> => {
     const { broadcast, rate, shard } = job
     if (rate !== undefined) {
@@ -43,7 +66,9 @@ export const makeAdmission = (audience: AudienceOf, weightMax: number) => {
     }
     const { reading, sending } = shard === "all" ? single : several
     const read = Effect.gen(function* () {
-      const found = yield* audience(job, to)
+      const found = yield* shard === "all"
+        ? audience(job, to)
+        : firstAlone(broadcast, audience(job, to))
       const weight = Math.min(Math.max(1, found.targets.length), weightMax)
       yield* sending.take(broadcast, weight)
       return { found, leave: sending.release(broadcast, weight) }
