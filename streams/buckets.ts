@@ -62,7 +62,7 @@ export const buckets = {
    * Short-lived entries that processes share: the leases of followers, used page tokens, verified
    * credentials, logins and sessions, turns of pushes; and the day of the last use of tokens, which
    * stays longer. Not a projection. When the bucket is full, the server deletes the oldest entries,
-   * so that a follower can always renew its lease (twice a second).
+   * so that a follower can always renew its lease (every second).
    */
   cache: {
     name: "bellcast_cache",
