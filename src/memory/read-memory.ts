@@ -42,15 +42,21 @@ export class ReadMemory<V> {
 
   /** Keeps a value of this many bytes, unless the memory is full. */
   place(key: string, value: V, bytes: number): void {
+    this.placeMade(key, bytes, () => ({ value, bytes }))
+  }
+
+  /** The same of a value that is made only to be kept. `bytesAbout`: the bytes expected of it. */
+  placeMade(key: string, bytesAbout: number, make: () => Omit<Kept<V>, "usedIn">): void {
     this.drop(key)
-    if (bytes > this.#share.bytesMax) return
-    if (!this.#fits(bytes) && ++this.#unplaced % this.#replacedOneIn !== 0) return
+    if (!this.#fits(bytesAbout) && ++this.#unplaced % this.#replacedOneIn !== 0) return
+    const made = make()
+    if (made.bytes > this.#share.bytesMax) return
     for (const oldest of this.#kept.keys()) {
-      if (this.#fits(bytes)) break
+      if (this.#fits(made.bytes)) break
       this.drop(oldest)
     }
-    this.#kept.set(key, { value, bytes, usedIn: this.#share.look })
-    this.#share.bytes += bytes
+    this.#kept.set(key, { ...made, usedIn: this.#share.look })
+    this.#share.bytes += made.bytes
   }
 
   drop(key: string): void {

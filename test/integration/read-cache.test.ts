@@ -50,11 +50,11 @@ const withRemembered = async (
     const floor = yield* put("settled", "yes")
     while (asked.length === 0 || asked.length > 1) {
       asked.length = 0
-      yield* remembered.texts(["settled"], floor)
-      yield* remembered.texts(["settled"], floor)
+      yield* remembered.values(["settled"], floor)
+      yield* remembered.values(["settled"], floor)
     }
     asked.length = 0
-    yield* program({ put, texts: remembered.texts, asked, beforeAnswering })
+    yield* program({ put, texts: remembered.values, asked, beforeAnswering })
   })
   await Effect.runPromise(
     Effect.scoped(run).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })))

@@ -105,6 +105,18 @@ describe("what is read in the same order again and again", () => {
     assert.equal(share.bytes, 0)
   })
 
+  it("is made only to be kept", () => {
+    const memory = new ReadMemory<string>(new Share(1_000))
+    let made = 0
+    const make = () => {
+      made += 1
+      return { value: "text", bytes: 100 }
+    }
+    for (let i = 0; i < 170; i++) memory.placeMade(String(i), 100, make)
+    // Ten fit. Of the other 160, one in 16 replaces an older one.
+    assert.equal(made, 20)
+  })
+
   it("is not driven out by what can never fit", () => {
     const memory = new ReadMemory<number>(new Share(1_000))
     for (let i = 0; i < 9; i++) memory.place(String(i), i, 100)

@@ -33,7 +33,7 @@ type Place = readonly [user: UserToken, since: number]
 /** No channel token has a dot. */
 const channelIn = (key: string) => key.slice(0, key.indexOf("."))
 
-/** The users registered under these wildcards, each of another channel, as text. */
+/** The users registered under these wildcards, each of another channel. */
 const placesOf = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   filters: ReadonlyArray<EntryKey<"registration">>,
@@ -42,33 +42,35 @@ const placesOf = Effect.fnUntraced(function* (
   const places = new Map(filters.map((filter): [string, Array<Place>] => [channelIn(filter), []]))
   for (const { key, value } of yield* registrationsUnder(buckets, filters, minRevision))
     if (value.on) places.get(channelIn(key))?.push([userOfKey(key), value.since])
-  return new Map<string, string>(
-    filters.map((filter) => [filter, JSON.stringify(places.get(channelIn(filter)))])
+  return new Map(
+    filters.map((filter): [string, ReadonlyArray<Place>] => [
+      filter,
+      places.get(channelIn(filter))!
+    ])
   )
 })
 
-/** Reads the subscriptions of these users, with only what a push needs of each, as text. */
-const textsOf = Effect.fnUntraced(function* (
+type Subscribed = Omit<Target, "user">
+
+/** Reads the subscriptions of these users, with only what a push needs of each. */
+const listsOf = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   users: ReadonlyArray<EntryKey<"subscriptions">>,
   minRevision: number
 ) {
   // A user without subscriptions has an empty list, so that it is not read each time.
-  const texts = new Map(users.map((key) => [key as string, "[]"]))
+  const lists = new Map(users.map((key): [string, ReadonlyArray<Subscribed>] => [key, []]))
   yield* eachList(buckets, users, minRevision, ({ key, value }) => {
-    const list = Object.entries(value.subscriptions).map(([id, stored]): Omit<Target, "user"> => {
+    const list = Object.entries(value.subscriptions).map(([id, stored]): Subscribed => {
       const { renewal: _, renewed: __, ...rest } = stored
       const { endpoint, keys, locale } = stored.data
       const data = { endpoint, keys, ...(locale === undefined ? {} : { locale }) }
       return { id, stored: { ...rest, data } }
     })
-    texts.set(key, JSON.stringify(list))
+    lists.set(key, list)
   })
-  return texts
+  return lists
 })
-
-const targetsOf = (user: UserToken, text: string): ReadonlyArray<Target> =>
-  (JSON.parse(text) as ReadonlyArray<Omit<Target, "user">>).map((each) => ({ user, ...each }))
 
 /** Fails where a subscription that was read gets nothing any more. */
 const checkNow = Effect.fnUntraced(function* (
@@ -86,17 +88,21 @@ const checkNow = Effect.fnUntraced(function* (
 
 /** The users of a shard: registered when the broadcast started, or named. */
 const usersOf = Effect.fnUntraced(function* (
-  registrations: ReadCache<EntryKey<"registration">>,
+  registrations: ReadCache<EntryKey<"registration">, ReadonlyArray<Place>>,
   job: ShardJob,
   to: Recipients,
   minRevision: number
 ) {
   const filters = to.channels.map((channel) => keys.registrationsOf(channel, job.shard))
-  const texts = yield* registrations.texts(filters, minRevision)
-  const places = filters.flatMap((key) => JSON.parse(texts.get(key)!) as ReadonlyArray<Place>)
+  const found = yield* registrations.values(filters, minRevision)
+  const places = filters.flatMap((key) => found.get(key)!)
   const registered = places.flatMap(([user, since]) => (since <= sinceOf(job) ? [user] : []))
   return usersIn(to, job.shard, registered)
 })
+
+/** Whether a subscription gets a push of the job. */
+const isFor = ({ id, stored }: Subscribed, job: ShardJob, to: Recipients): boolean =>
+  takes(stored, sinceOf(job)) && (to.subscription === undefined || id === to.subscription)
 
 /**
  * Returns the targets of a shard, in a fixed order: those made before the broadcast started.
@@ -113,7 +119,7 @@ export const makeAudience = Effect.gen(function* () {
   const subscriptions = yield* makeReadCache(
     "subscriptions",
     caches.share("subscriptions"),
-    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) => textsOf(buckets, users, floor)
+    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) => listsOf(buckets, users, floor)
   )
   const redriven = yield* makeRedriveFilter
   const audience = Effect.fnUntraced(function* (
@@ -123,12 +129,12 @@ export const makeAudience = Effect.gen(function* () {
   ) {
     const isChanged = subscriptions.changedFromNow()
     const users = yield* usersOf(registrations, job, to, floor.registrations)
-    const lists = yield* subscriptions.texts(users.map(keys.subscriptions), floor.subscriptions)
+    const lists = yield* subscriptions.values(users.map(keys.subscriptions), floor.subscriptions)
     const targets = users.flatMap((user) =>
-      targetsOf(user, lists.get(keys.subscriptions(user))!).filter(
-        ({ id, stored }) =>
-          takes(stored, sinceOf(job)) && (to.subscription === undefined || id === to.subscription)
-      )
+      lists
+        .get(keys.subscriptions(user))!
+        .filter((each) => isFor(each, job, to))
+        .map((each): Target => ({ user, ...each }))
     )
     const found: Audience = {
       targets: yield* redriven(job, targets),

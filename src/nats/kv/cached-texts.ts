@@ -19,6 +19,8 @@ const filtersOver = (key: string): ReadonlyArray<string> => {
 export class CachedTexts {
   readonly #texts: ReadMemory<string>
   readonly #loading = new Map<string, Loading>()
+  /** Bytes of the last text that was made: others are about as large. */
+  #lastBytes = entryBytes
 
   constructor(share: Share) {
     this.#texts = new ReadMemory(share)
@@ -37,11 +39,15 @@ export class CachedTexts {
       if (this.#loading.get(filter) === loading) this.#loading.delete(filter)
   }
 
-  /** Stores a text that was read, unless a key changed meanwhile or the memory is full. */
-  place(filter: string, text: string, loading: Loading): void {
+  /** Stores the JSON of what was read, unless a key changed meanwhile or the memory is full. */
+  place(filter: string, value: unknown, loading: Loading): void {
     if (this.#loading.get(filter) !== loading) return
     this.#loading.delete(filter)
-    this.#texts.place(filter, text, text.length + entryBytes)
+    this.#texts.placeMade(filter, this.#lastBytes, () => {
+      const text = JSON.stringify(value)
+      this.#lastBytes = text.length + entryBytes
+      return { value: text, bytes: this.#lastBytes }
+    })
   }
 
   /** Drops every text that has the key. */

@@ -1,4 +1,4 @@
-// A worker's read cache of a bucket. What is made of its entries is read once, kept as text, and
+// A worker's read cache of a bucket. What is made of its entries is read once, kept as JSON, and
 // dropped as soon as the bucket announces a change of one of the keys.
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -17,15 +17,15 @@ const again = Schedule.spaced("250 millis")
 /** The last changes of a bucket that are known: about 2 MB. */
 const changesMax = 10_000
 
-/** Reads a text for each of these keys or wildcards, all as of `minRevision` or later. */
-export type ReadTexts<K extends string> = (
+/** Reads a value for each of these keys or wildcards, all as of `minRevision` or later. */
+export type ReadValues<K extends string, V> = (
   filters: ReadonlyArray<K>,
   minRevision: number
-) => Effect.Effect<ReadonlyMap<string, string>, NatsUnavailable>
+) => Effect.Effect<ReadonlyMap<string, V>, NatsUnavailable>
 
-export interface ReadCache<K extends string> {
-  /** The texts of these keys or wildcards, all as of revision `minRevision` or later. */
-  readonly texts: ReadTexts<K>
+export interface ReadCache<K extends string, V> {
+  /** The values of these keys or wildcards, all as of revision `minRevision` or later. */
+  readonly values: ReadValues<K, V>
   /**
    * Returns a function that tells, without a request, whether a key changed after this call: as
    * soon as the change is announced, and as long as it is among the last 10,000.
@@ -33,10 +33,10 @@ export interface ReadCache<K extends string> {
   readonly changedFromNow: () => (key: K) => boolean
 }
 
-interface State<K extends string> {
+interface State<K extends string, V> {
   readonly bucket: BucketName
   readonly buckets: Buckets["Service"]
-  readonly read: ReadTexts<K>
+  readonly read: ReadValues<K, V>
   readonly cached: CachedTexts
   /** The revisions of the last changes. */
   readonly changed: Map<string, number>
@@ -45,20 +45,23 @@ interface State<K extends string> {
   readonly warn: ReturnType<typeof makeRateLimitedLog>
 }
 
-/** Makes a cache within a share of memory. It follows the bucket until the scope closes. */
-export const makeReadCache = Effect.fnUntraced(function* <K extends string>(
+/**
+ * Makes a cache within a share of memory, of values that JSON can hold. It follows the bucket until
+ * the scope closes.
+ */
+export const makeReadCache = Effect.fnUntraced(function* <K extends string, V>(
   bucket: BucketName,
   share: Share,
-  read: ReadTexts<K>
+  read: ReadValues<K, V>
 ) {
   const buckets = yield* Buckets
   const cached = new CachedTexts(share)
   const warn = makeRateLimitedLog(`changes of ${bucket} cannot be followed: it is read each time`)
   const changed = new Map<string, number>()
-  const state: State<K> = { bucket, buckets, read, cached, changed, seen: -1, warn }
+  const state: State<K, V> = { bucket, buckets, read, cached, changed, seen: -1, warn }
   yield* Effect.forkScoped(follow(state))
-  const cache: ReadCache<K> = {
-    texts: textsOf(state),
+  const cache: ReadCache<K, V> = {
+    values: valuesOf(state),
     changedFromNow: () => {
       const { seen } = state
       return (key) => (changed.get(key) ?? -1) > seen
@@ -67,7 +70,7 @@ export const makeReadCache = Effect.fnUntraced(function* <K extends string>(
   return cache
 })
 
-const follow = <K extends string>(state: State<K>) => {
+const follow = <K extends string, V>(state: State<K, V>) => {
   const { bucket, buckets, cached, changed } = state
   const run = Effect.gen(function* () {
     state.seen = yield* buckets.revision(bucket)
@@ -88,7 +91,7 @@ const follow = <K extends string>(state: State<K>) => {
   )
 }
 
-const stop = <K extends string>(state: State<K>, cause: Cause.Cause<unknown>) =>
+const stop = <K extends string, V>(state: State<K, V>, cause: Cause.Cause<unknown>) =>
   Effect.suspend(() => {
     const isSilent = state.seen === -1 || Cause.hasInterruptsOnly(cause)
     state.seen = -1
@@ -97,7 +100,7 @@ const stop = <K extends string>(state: State<K>, cause: Cause.Cause<unknown>) =>
   })
 
 /** Whether all changes up to a revision were applied, after a short wait for them. */
-const isCurrent = <K extends string>(state: State<K>, minRevision: number) =>
+const isCurrent = <K extends string, V>(state: State<K, V>, minRevision: number) =>
   Effect.suspend(() =>
     state.seen >= minRevision
       ? Effect.succeed(true)
@@ -108,27 +111,27 @@ const isCurrent = <K extends string>(state: State<K>, minRevision: number) =>
         )
   )
 
-const textsOf = <K extends string>(state: State<K>): ReadTexts<K> =>
+const valuesOf = <K extends string, V>(state: State<K, V>): ReadValues<K, V> =>
   Effect.fnUntraced(function* (filters, minRevision) {
     const { cached, read } = state
     if (!(yield* isCurrent(state, minRevision))) return yield* read(filters, minRevision)
-    const found = new Map<string, string>()
+    const found = new Map<string, V>()
     const missing: Array<K> = []
     for (const filter of filters) {
       const text = cached.find(filter)
       if (text === undefined) missing.push(filter)
-      else found.set(filter, text)
+      else found.set(filter, JSON.parse(text))
     }
     if (missing.length === 0) return found
     const loading = new Loading()
     cached.begin(missing, loading)
     // Read at `seen` or later: changes up to `seen` are not announced again.
-    const texts = yield* read(missing, Math.max(minRevision, state.seen)).pipe(
+    const values = yield* read(missing, Math.max(minRevision, state.seen)).pipe(
       Effect.onError(() => Effect.sync(() => cached.cancel(missing, loading)))
     )
-    for (const [filter, text] of texts) {
-      found.set(filter, text)
-      cached.place(filter, text, loading)
+    for (const [filter, value] of values) {
+      found.set(filter, value)
+      cached.place(filter, value, loading)
     }
     return found
   })
