@@ -28,6 +28,11 @@ const withDefault = Config.withDefault
 /** Default of BELLCAST_CACHE_BYTES_MAX. */
 export const cacheBytesMax: number = 128 * 1024 ** 2
 
+const portDefault = 9999
+
+/** Base URL of a service with default settings. */
+export const urlDefault = `http://127.0.0.1:${portDefault}/v1`
+
 /** A host, with or without a port, that can stand in a URL and in a header. */
 export const plainHost = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?$/u
 
@@ -90,7 +95,7 @@ export const settings = {
 
   host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
   /** 0: any free port, which the log line `ready` names. */
-  port: within("BELLCAST_PORT", 0, 65_535).pipe(withDefault(9999)),
+  port: within("BELLCAST_PORT", 0, 65_535).pipe(withDefault(portDefault)),
   /**
    * How long a gateway serves on after SIGTERM while `__lbheartbeat__` is 503, so that load
    * balancers have stopped sending to it when its port closes. 5: two probes in the usual 2 s, and

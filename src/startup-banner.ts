@@ -1,6 +1,6 @@
 // The text that a start beside an embedded server prints: where the service is, and commands to
 // try.
-import { urlDefault } from "#cli/listen/api-client.ts"
+import { urlDefault } from "#config"
 import { textOf } from "#embedded/folder.ts"
 
 const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url ${url}"`)

@@ -9,9 +9,6 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { printable } from "#telemetry/printable.ts"
 
-/** Address of a service with default settings. */
-export const urlDefault = "http://127.0.0.1:9999/v1"
-
 /** A request to the API failed. The message is printed. */
 export class ApiError extends Schema.TaggedError<ApiError>()("ApiError", {
   message: Schema.String,
