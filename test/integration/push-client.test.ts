@@ -7,8 +7,9 @@ import { type AddressInfo, createServer, type Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Settings } from "#config"
-import { classify, type PushResponse } from "#delivery/push/classify.ts"
+import { classify } from "#delivery/push/classify.ts"
 import { PushClient } from "#delivery/push/client.ts"
+import type { PushResponse } from "#delivery/push/transport/response.ts"
 
 const layerWith = (env: Readonly<Record<string, string>>) =>
   PushClient.layer.pipe(

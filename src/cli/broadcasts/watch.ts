@@ -7,7 +7,7 @@ import { type BroadcastObject, detailedViewOf } from "#gateway/broadcasts/view.t
 import { standingOf } from "#nats/broadcasts/state.ts"
 import { followBroadcast } from "#nats/broadcasts/watch.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
-import { broadcastArgument, demandBroadcast } from "../broadcast.ts"
+import { broadcastArgument, demandBroadcast } from "../nats/broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
 import { jsonFlag } from "../terminal/flags.ts"

@@ -10,7 +10,7 @@ import { standingOf } from "#nats/broadcasts/state.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
 import { channelToken, decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
-import { demandBroadcast } from "../broadcast.ts"
+import { demandBroadcast } from "../nats/broadcast.ts"
 import { printRows } from "../terminal/table.ts"
 import { userGiven } from "./given.ts"
 

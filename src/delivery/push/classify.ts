@@ -5,17 +5,7 @@
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
 import type { ResponseResult } from "../attempt-result.ts"
 import { parsedHttpDate } from "./http-date.ts"
-
-interface Received {
-  readonly status: number
-  /** Lower-case names. */
-  readonly headers: Readonly<Record<string, string>>
-  /** The first bytes of the body, read for errors only. */
-  readonly body: string
-}
-
-/** A push service's response, or the code of the error that prevented one. */
-export type PushResponse = Received | { readonly error: string }
+import type { PushResponse, Received } from "./transport/response.ts"
 
 /** 31 years. Longer waits are cut, so that the number stays a safe integer. */
 const retryAfterSecondsMax = 1e9

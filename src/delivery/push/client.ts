@@ -6,9 +6,9 @@ import * as Layer from "effect/Layer"
 import { checkedLookup } from "#basics/address-filter.ts"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { Settings } from "#config"
-import type { PushResponse } from "./classify.ts"
 import { limitsOf, type Request } from "./transport/exchange.ts"
 import { Peer } from "./transport/peer.ts"
+import type { PushResponse } from "./transport/response.ts"
 
 /** Push services with connections; with the default allow-list there are a handful of hosts. */
 const originsMax = 1_000

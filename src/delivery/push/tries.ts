@@ -7,8 +7,8 @@ import { subjects } from "#streams/subjects.ts"
 import type { ResponseResult } from "../attempt-result.ts"
 import type { PushService } from "../push-service/push-service.ts"
 import type { PushServices } from "../push-service/push-services.ts"
-import type { PushResponse } from "./classify.ts"
 import type { Target } from "./target.ts"
+import type { PushResponse } from "./transport/response.ts"
 import type { Vapid } from "./vapid.ts"
 
 /** The request of one attempt. Further tries change its headers. */

@@ -3,7 +3,6 @@
 // of the push service, must never cost a subscriber. Pure: callers give the time.
 import { addBounded } from "#basics/bounded.ts"
 import type { RefusalReason } from "#domain/reason.ts"
-import type { Push } from "../push.ts"
 import { CircuitBreaker, type CircuitState } from "./circuit-breaker.ts"
 import { ProbeBudget } from "./probe-budget.ts"
 
@@ -24,7 +23,13 @@ const provenUsersMax = 10_000
 /** Made-up users are of today: a subscription of this age counts as genuine. */
 const trustedMillis = 24 * 60 * 60_000
 
-type CheckedPush = Pick<Push, "subscription" | "user" | "storedAt">
+/** What the breaker needs of a push. */
+interface CheckedPush {
+  readonly subscription: string
+  readonly user: string
+  /** When its subscription was stored, by the monotonic clock. */
+  readonly storedAt: number
+}
 
 export class CredentialsBreaker {
   readonly #openMillis: number

@@ -2,8 +2,8 @@
 // dispatcher, over HTTP/1.1 and HTTP/2.
 import { constants } from "node:http2"
 import type { Dispatcher } from "undici"
-import type { PushResponse } from "../classify.ts"
 import { type Carried, type Connection, excessiveCode } from "./connection.ts"
+import type { PushResponse } from "./response.ts"
 
 export interface Request {
   readonly path: string

@@ -5,12 +5,12 @@ import type { Socket } from "node:net"
 import { createSecureContext } from "node:tls"
 import buildConnector from "undici/lib/core/connect.js"
 import Pool from "undici/lib/dispatcher/pool.js"
-import type { PushResponse } from "../classify.ts"
 import "./cancel.ts"
 import { bodyWindowBytes, Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
 import { fewAtATime } from "./connector.ts"
 import { codeOf, Exchange, type Limits, type Request } from "./exchange.ts"
 import { Penalty } from "./penalty.ts"
+import type { PushResponse } from "./response.ts"
 
 export interface PeerOptions {
   /** Offer HTTP/2. */
