@@ -1,5 +1,6 @@
-// What the documents point at exists: relative links, headings, and files and folders named in code
-// spans. And they can be read: the first two in ten minutes, cells of tables in two sentences.
+// What the documents point at exists: relative links, headings, files and folders named in code
+// spans, and names in these files. And they can be read: the first two in ten minutes, cells of
+// tables in two sentences.
 import { existsSync } from "node:fs"
 import { dirname, join, normalize } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -41,6 +42,43 @@ const pathsNamedIn = (path: string): ReadonlyArray<string> =>
     .map(([, span]) => span!)
     .filter((span) => isPath(span) && !isMade(span))
 
+/** The file that a code span of a document names; undefined: there is none. */
+const fileOf = (path: string, span: string): string | undefined =>
+  basesOf(path)
+    .map((base) => join(base, span))
+    .find((file) => existsSync(join(projectRoot, file)))
+
+interface Named {
+  readonly name: string
+  readonly file: string
+}
+
+/** `name` of `file`, or in it; also several names, and calls. */
+const beside = /((?:`\w+(?:\([^`]*\))?`(?:, | and )?)+)\s+(?:in|of)\s+`([\w./-]+\.[jt]s)`/g
+/** A step or point that begins with a file and a colon. */
+const step = /^ *(?:\d+\.|-) `([\w./-]+\.[jt]s)`[^:`]*:(.*?)(?=\n\n|\n *(?:\d+\.|-) )/gms
+/** In a step, words with one capital or none may be those of HTTP or of a user. */
+const camelCase = /`([A-Za-z]\w*[a-z][A-Z]\w*)`(?!\s+(?:of|in)\s+`)/g
+
+const namedIn = (path: string): ReadonlyArray<Named> => {
+  const text = withoutBlocks(textOf(path))
+  return [
+    ...[...text.matchAll(beside)].flatMap(([, names, file]) =>
+      [...names!.matchAll(/`(\w+)/g)].map(([, name]) => ({ name: name!, file: file! }))
+    ),
+    ...[...text.matchAll(step)].flatMap(([, file, rest]) =>
+      [...rest!.matchAll(camelCase)].map(([, name]) => ({ name: name!, file: file! }))
+    )
+  ]
+}
+
+/** Whether a file makes a constant, function, type or member of this name: an import does not. */
+const makes = (file: string, name: string): boolean => {
+  const made = String.raw`\b(?:const|let|function\*?|interface|type|class) ${name}\b`
+  const member = String.raw`^ +(?:(?:readonly|static|async) )*[#*]?${name}\??[(:<]`
+  return new RegExp(`${made}|${member}`, "m").test(textOf(file))
+}
+
 /** Whether a relative link of a document leads to a file, and to a heading that the file has. */
 const leadsSomewhere = (path: string, link: string): boolean => {
   const [file = "", anchor] = link.split("#")
@@ -78,9 +116,17 @@ describe("the documents", () => {
       pathsNamedIn(path).map((span) => [path, span] as const)
     )
     assert.isAbove(named.length, 50)
-    const missing = named.filter(
-      ([path, span]) => !basesOf(path).some((base) => existsSync(join(projectRoot, base, span)))
-    )
+    const missing = named.filter(([path, span]) => fileOf(path, span) === undefined)
+    assert.deepEqual(missing, [])
+  })
+
+  it("name only what is in the file beside the name", () => {
+    const named = documentPaths.flatMap((path) => namedIn(path).map((each) => ({ path, ...each })))
+    assert.isAbove(named.length, 20)
+    const missing = named.filter(({ file, name, path }) => {
+      const found = fileOf(path, file)
+      return found === undefined || !makes(found, name)
+    })
     assert.deepEqual(missing, [])
   })
 
