@@ -110,8 +110,8 @@ export class Vapid extends Context.Service<
   Vapid,
   {
     /**
-     * The public key a subscription was made with. Without one stored, the oldest: older
-     * subscriptions have none.
+     * The public key a subscription was made with. Without one stored, the oldest: a command that
+     * another NATS client writes may name none.
      */
     readonly keyOf: (subscription: { readonly vapidKey?: string }) => string
     /** Why a key cannot sign: retired, or not in this process's set. Undefined: it can. */
