@@ -1,6 +1,6 @@
 // Commands about subscriptions, for tests of a user's list.
 
-import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
 import { emptyList, evolveList } from "#domain/subscription/subscription.ts"
 import { givens } from "./given.ts"
 
@@ -13,7 +13,7 @@ export const data = (name: string) => ({
 export const put = (
   id: string,
   lastModified: number,
-  more: { readonly vapidKey?: string; readonly name?: string } = {}
+  more: Partial<Omit<SubscriptionPut, "id">> & { readonly name?: string } = {}
 ): SubscriptionCommand => {
   const { name = id, ...rest } = more
   return { type: "subscription.put/1", user: "u", id, data: data(name), lastModified, ...rest }

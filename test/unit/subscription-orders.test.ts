@@ -56,7 +56,7 @@ const run = (wishes: ReadonlyArray<Wish>): ReadonlyArray<Step> => {
     const generation = puts.filter((each) => each.id === id).at(-1 - back)?.seq ?? 0
     const ids = what === "deleteAll" ? ["a", "b", "c"] : [id]
     const commands = {
-      put: () => put(id, next),
+      put: () => put(id, next, skipped > 2 ? { renewal: `secret ${seq}` } : {}),
       gone: () => gone(id, generation, now),
       struck: () => struck(id, generation, 1 + skipped, now),
       suspended: () => suspended(id, generation, now),

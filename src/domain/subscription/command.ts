@@ -46,7 +46,10 @@ export const SubscriptionPut = Schema.Struct({
 })
 export type SubscriptionPut = typeof SubscriptionPut.Type
 
-/** Removed by the user, one or many at once. */
+/**
+ * Removed by the user, one or many at once. Of one that a push service had ended, the secret that
+ * renews it is void from then on.
+ */
 export const SubscriptionDelete = Schema.Struct({
   user: Schema.String,
   removed: Schema.Array(Removed)

@@ -10,7 +10,7 @@ import type {
 import { listBytesMax, listFits } from "./list-bounds.ts"
 import { isStandIn } from "./stand-in.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
-import { boundTombstones, removedAt, type Tombstone } from "./tombstone.ts"
+import { boundTombstones, removedAt, spend, type Tombstone } from "./tombstone.ts"
 
 export interface StoredSubscription extends Judged {
   readonly data: SubscriptionData
@@ -154,25 +154,20 @@ export const isSameBrowser = (
   former.data.keys.p256dh === data.keys.p256dh &&
   former.vapidKey === vapidKey
 
-const removeIfStored = (
+/** Of one that a push service ended, the tombstone stays, without the secret. */
+const removeNamed = (
   list: SubscriptionList,
   { id, lastModified }: SubscriptionDelete["removed"][number]
-): SubscriptionList => (storedIn(list, id) === undefined ? list : remove(list, id, lastModified))
-
-/** The tombstone of one that a push service ended, without its secret, which is spent. */
-const spend = (list: SubscriptionList, id: string): SubscriptionList =>
-  Object.hasOwn(list.tombstones, id)
-    ? { ...list, tombstones: { ...list.tombstones, [id]: removedAt(list.tombstones[id]!) } }
-    : list
+): SubscriptionList =>
+  storedIn(list, id) === undefined
+    ? { ...list, tombstones: spend(list.tombstones, id) }
+    : remove(list, id, lastModified)
 
 const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
   const { data, id, lastModified, replaces, vapidKey } = command
   const present = storedIn(given, id)
   const former = present?.moved === undefined ? present : undefined
-  const list =
-    replaces === undefined || replaces.id === id
-      ? given
-      : removeIfStored(spend(given, replaces.id), replaces)
+  const list = replaces === undefined || replaces.id === id ? given : removeNamed(given, replaces)
   const isSame = former !== undefined && isSameBrowser(former, command)
   const renewal = command.renewal ?? former?.renewal
   const by = replaces?.renewal
@@ -219,7 +214,7 @@ const evolve = (
     case "subscription.put/1":
       return put(list, command, seq)
     case "subscription.delete/1":
-      return command.removed.reduce(removeIfStored, next)
+      return command.removed.reduce(removeNamed, next)
     case "subscription.gone/1":
       return removeGone(next, command)
     case "subscription.renewable/1":

@@ -8,21 +8,50 @@ export type Tombstone =
   | number
   | { readonly lastModified: number; readonly isMoved: true }
   | { readonly lastModified: number; readonly renewal: string; readonly generation: number }
+type Tombstones = Readonly<Record<string, Tombstone>>
 
 /** Beyond this the oldest tombstones are dropped, so that a list fits into one bucket value. */
 export const tombstonesMax = 1_000
+
+/**
+ * Beyond this the oldest secrets of ended subscriptions are void. A logout everywhere names each
+ * one in one message of LOG, of at most 32 KiB: 104 bytes for each, and for 50 subscriptions.
+ */
+export const renewablesMax = 100
 
 /** The timestamp of a tombstone. */
 export const removedAt = (tombstone: Tombstone): number =>
   typeof tombstone === "number" ? tombstone : tombstone.lastModified
 
-/** Drops the oldest beyond the bound. */
-export const boundTombstones = (
-  tombstones: Record<string, Tombstone>
-): Record<string, Tombstone> => {
-  const entries = Object.entries(tombstones)
-  if (entries.length <= tombstonesMax) return tombstones
-  return Object.fromEntries(
-    entries.sort(([, a], [, b]) => removedAt(a) - removedAt(b)).slice(-tombstonesMax)
+/** The hash of the secret that renews an ended subscription; undefined: there is none. */
+export const renewalIn = (tombstones: Tombstones, id: string): string | undefined => {
+  const tombstone = Object.hasOwn(tombstones, id) ? tombstones[id] : undefined
+  return typeof tombstone === "object" && "renewal" in tombstone ? tombstone.renewal : undefined
+}
+
+/** The ended subscriptions that a secret renews, with their timestamps. */
+export const renewables = (tombstones: Tombstones) =>
+  Object.entries(tombstones).flatMap(([id, tombstone]) =>
+    renewalIn(tombstones, id) === undefined ? [] : [{ id, lastModified: removedAt(tombstone) }]
   )
+
+/** Voids the secret of an ended subscription. */
+export const spend = (tombstones: Tombstones, id: string): Tombstones =>
+  renewalIn(tombstones, id) === undefined
+    ? tombstones
+    : { ...tombstones, [id]: removedAt(tombstones[id]!) }
+
+/** Drops the oldest tombstones, and voids the oldest secrets, beyond the bounds. */
+export const boundTombstones = (given: Tombstones): Tombstones => {
+  const entries = Object.entries(given)
+  const tombstones =
+    entries.length <= tombstonesMax
+      ? given
+      : Object.fromEntries(
+          entries.sort(([, a], [, b]) => removedAt(a) - removedAt(b)).slice(-tombstonesMax)
+        )
+  return renewables(tombstones)
+    .sort((a, b) => a.lastModified - b.lastModified)
+    .slice(0, -renewablesMax)
+    .reduce((kept, { id }) => spend(kept, id), tombstones)
 }

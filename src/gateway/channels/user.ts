@@ -2,6 +2,7 @@
 
 import * as Effect from "effect/Effect"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
+import { renewables } from "#domain/subscription/tombstone.ts"
 import { registeredChannels, registrationsAtOnce } from "#nats/kv/registered.ts"
 import { changeList } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
@@ -12,10 +13,11 @@ import { Acknowledgement, accepted, endRegistration } from "./registration.ts"
 const removeSubscriptions = (call: Call) =>
   changeList(call, (list, now) => {
     const first = nextTimestamp(list, now)
-    const removed = Object.keys(list.subscriptions).map((id, i) => ({
-      id,
-      lastModified: first + i
-    }))
+    const stored = Object.keys(list.subscriptions)
+    const removed = [
+      ...stored.map((id, i) => ({ id, lastModified: first + i })),
+      ...renewables(list.tombstones)
+    ]
     const { id: user } = call.user!
     return Effect.succeed(
       removed.length === 0

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { renewables } from "#domain/subscription/tombstone.ts"
 import { changeList, listOf } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
 import { checked } from "../http/errors.ts"
@@ -108,6 +109,15 @@ export const listGet: Operation<ListInput> = {
   }
 }
 
+/**
+ * The ended subscriptions that match and that a secret would renew: a browser that is removed must
+ * not come back by itself. Of these nothing is known but id and timestamp.
+ */
+const endedIn = Effect.fnUntraced(function* (list: SubscriptionList, listing: Listing) {
+  const ids = new Set((yield* matching(tombstoneRowsOf(list), listing)).map(({ own }) => own["id"]))
+  return renewables(list.tombstones).filter(({ id }) => ids.has(id))
+})
+
 export const listDelete: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
@@ -141,8 +151,11 @@ export const listDelete: Operation<ListInput> = {
             ...deprecation(listing, call)
           }
         )
-        if (removed.length === 0) return unchanged(response)
-        return changed({ type: "subscription.delete/1", user, removed }, response)
+        // The last page removes what is left.
+        const ended = page.more ? [] : yield* endedIn(list, listing)
+        const named = [...removed, ...ended]
+        if (named.length === 0) return unchanged(response)
+        return changed({ type: "subscription.delete/1", user, removed: named }, response)
       })
     )
   }),

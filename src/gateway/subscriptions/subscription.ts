@@ -3,7 +3,8 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
-import { nextTimestamp } from "#domain/subscription/subscription.ts"
+import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { renewables } from "#domain/subscription/tombstone.ts"
 import { changeList, listOf } from "../changes.ts"
 import { changed } from "../decision.ts"
 import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
@@ -81,6 +82,18 @@ export const subscriptionPut: Operation<PostInput> = {
   }
 }
 
+/**
+ * Decides on an id that the list does not have. Where a push service ended that subscription, its
+ * secret is void from now on: the user wants that browser to be gone.
+ */
+const decideUnknown = (list: SubscriptionList, user: string, id: string) => {
+  const unknown = unknownSubscription(id)
+  const removed = renewables(list.tombstones).filter((each) => each.id === id)
+  return removed.length === 0
+    ? unknown
+    : Effect.succeed(changed({ type: "subscription.delete/1", user, removed }, unknown.response))
+}
+
 export const subscriptionDelete: Operation<ListInput> = {
   access: "caller",
   negotiates: true,
@@ -93,7 +106,7 @@ export const subscriptionDelete: Operation<ListInput> = {
       call,
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, id)
-        if (existing === undefined) return yield* unknownSubscription(id)
+        if (existing === undefined) return yield* decideUnknown(list, user, id)
         yield* checked(violated(preconditions, targetOf(existing)))
         const lastModified = nextTimestamp(list, now)
         const data = project({ own: tombstone(id, lastModified), data: {} }, fields)

@@ -1,0 +1,94 @@
+// Secrets that renew a subscription: for how long, of which subscriptions, and what voids them.
+import { assert, describe, it } from "@effect/vitest"
+import { renewableBy } from "#domain/subscription/renewal.ts"
+import type { SubscriptionList } from "#domain/subscription/subscription.ts"
+import { renewables, renewablesMax } from "#domain/subscription/tombstone.ts"
+import { data, del, given, gone, put } from "#test/subscription-commands.ts"
+
+const hourMillis = 60 * 60_000
+const dayMillis = 24 * hourMillis
+
+const longId = "0".repeat(64)
+
+/** What a secret of the subscription `a` proves in a request that stores `b`. */
+const provenBy = (
+  list: SubscriptionList,
+  at: number,
+  { secret = "first", given = data("b") } = {}
+) => renewableBy(list, secret, "a", { data: given, id: "b" }, at)
+
+const stored = put("a", 100, { renewal: "first" })
+const endedAt = 1_000
+const ended = given(stored, gone("a", 1, endedAt))
+const renewedAt = 2_000
+const renewed = given(
+  stored,
+  put("b", renewedAt, {
+    renewal: "second",
+    replaces: { id: "a", lastModified: renewedAt - 1, renewal: "first" }
+  })
+)
+const repeated = { generation: 2, data: data("b"), isRepeated: true }
+
+describe("the secret of a subscription that a push service ended", () => {
+  it("holds for 30 days", () => {
+    const proven = { generation: 1, isRepeated: false }
+    assert.deepStrictEqual(provenBy(ended.before, endedAt + 30 * dayMillis - 1), proven)
+    assert.isUndefined(provenBy(ended.before, endedAt + 30 * dayMillis))
+    const live = provenBy(given(stored).before, 100 * dayMillis)
+    assert.deepStrictEqual(live, { generation: 1, data: data("a"), isRepeated: false })
+  })
+
+  it("is void once the subscription is removed, which moves no timestamp", () => {
+    const list = ended.when(del(["a", endedAt]))
+    assert.isUndefined(provenBy(list, endedAt + 1))
+    assert.deepStrictEqual(list, { ...ended.before, seq: 3, tombstones: { a: endedAt } })
+  })
+
+  it("stays what it is when another one is removed", () => {
+    const list = ended.when(del(["b", endedAt]))
+    assert.deepStrictEqual(list, { ...ended.before, seq: 3 })
+  })
+
+  it("is void beyond the number that one message can name, the oldest first", () => {
+    const commands = Array.from({ length: renewablesMax + 2 }, (_, i) => [
+      put(`s${i}`, 2 * i + 1, { renewal: `secret ${i}` }),
+      gone(`s${i}`, 2 * i + 1, 2 * i + 2)
+    ]).flat()
+    const { tombstones } = given(...commands).before
+    assert.strictEqual(Object.keys(tombstones).length, renewablesMax + 2)
+    const left = renewables(tombstones)
+    assert.deepStrictEqual(
+      left.map(({ id }) => id),
+      Array.from({ length: renewablesMax }, (_, i) => `s${i + 2}`)
+    )
+    assert.deepStrictEqual([tombstones["s0"], tombstones["s1"]], [2, 4])
+    const all = { user: "u".repeat(255), removed: left.map((each) => ({ ...each, id: longId })) }
+    assert.isBelow(JSON.stringify(all).length, 16 * 1024)
+  })
+})
+
+describe("a renewal whose answer was lost", () => {
+  it("is repeated for an hour, for the same endpoint and keys", () => {
+    assert.deepStrictEqual(provenBy(renewed.before, renewedAt + hourMillis - 1), repeated)
+    assert.isUndefined(provenBy(renewed.before, renewedAt + hourMillis))
+    const { endpoint, keys } = data("b")
+    for (const other of [data("c"), { endpoint, keys: { ...keys, auth: "AAAA" } }])
+      assert.isUndefined(provenBy(renewed.before, renewedAt, { given: other }))
+  })
+
+  it("is not repeated after a PUT of other keys, or with a secret of its own", () => {
+    const keys = { auth: "AAAA", p256dh: "p" }
+    for (const other of [
+      put("b", renewedAt + 1, { data: { ...data("b"), keys } }),
+      put("b", renewedAt + 1, { renewal: "third" })
+    ])
+      assert.isUndefined(provenBy(renewed.when(other), renewedAt + 2))
+  })
+
+  it("is not repeated once the new secret was used", () => {
+    const replaces = { id: "b", lastModified: renewedAt + 1, renewal: "second" }
+    const list = renewed.when(put("c", renewedAt + 2, { renewal: "third", replaces }))
+    assert.isUndefined(provenBy(list, renewedAt + 3))
+  })
+})
