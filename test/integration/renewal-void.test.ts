@@ -115,6 +115,19 @@ describe("the secret of an ended subscription", { timeout: 60_000 }, () => {
   })
 })
 
+describe("a renewal of an ended subscription", { timeout: 60_000 }, () => {
+  it("keeps the attributes that its user stored last", async () => {
+    const { data, id, renewal } = await renewable("gil", { label: "Phone", locale: "de" })
+    const stored = { data: { ...data, label: "Old phone", visits: 2 } }
+    assert.equal((await send("PUT", `/subscriptions/${id}`, "gil", stored)).status, 200)
+    await end(nats.url, service.url, "gil", id)
+    const renewed = await renew(renewal)
+    assert.equal(renewed.status, 201)
+    const { label, locale, visits } = renewed.body.data
+    assert.deepEqual([label, locale, visits], ["Old phone", "de", 2])
+  })
+})
+
 // The last one: it stops the service.
 it("no response and no audit shows the SHA-256 of a secret, and a rebuild keeps it", {
   timeout: 60_000

@@ -13,6 +13,7 @@ import { refuse } from "../http/errors.ts"
 import type { Operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
 import { type Posted, type PostInput, readWith, store } from "./put.ts"
+import { removalOf } from "./removal.ts"
 import { partsOf, refreshed, renewalHash } from "./renewal.ts"
 import { RenewalBody, SubscriptionObject, subscriptionExample } from "./view.ts"
 
@@ -62,7 +63,9 @@ export const subscriptionReplace: Operation<PostInput> = {
       const proven = renewableBy(list, hash, of.id, posted, at)
       if (proven === undefined) return yield* refuse("forbidden")
       if (proven.isRepeated) return refreshed(caller, list, posted.id, at, true)
-      const data = { ...attributesOf(proven.data ?? begun.data), ...ofBrowser(posted) }
+      // The list has no data of a subscription that a push service ended.
+      const former = proven.data ?? (yield* removalOf(of.user, of.id))?.put.data ?? begun.data
+      const data = { ...attributesOf(former), ...ofBrowser(posted) }
       const renewed = { ...posted, data, replaces: of.id, renews: true, renewedBy: hash }
       return yield* store(writer, list, renewed, at, 201)
     })

@@ -7,7 +7,6 @@ import { Settings } from "#config"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import { type SubscriptionList, storedIn } from "#domain/subscription/subscription.ts"
 import type { User } from "#identity/identity.ts"
-import { findRemoval } from "#nats/subscriptions/removals.ts"
 import { belongsToAnother, undoing } from "#nats/subscriptions/undo.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { changeList, listOf } from "../changes.ts"
@@ -19,10 +18,8 @@ import { userInPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { about } from "../operators.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
+import { removalOf } from "../subscriptions/removal.ts"
 import { Device, deviceOf } from "./device.ts"
-
-/** Longest read of the history of one user. The command `restore` reads any history. */
-const historyMillis = 10_000
 
 const done = ok(undefined)
 
@@ -37,10 +34,7 @@ const decide = Effect.fnUntraced(function* (
   const stored = storedIn(list, id)
   if (stored !== undefined && stored.suspended === undefined) return unchanged(done)
   // A subscription that its user removed, or that another one took, is not given back.
-  const removal = yield* Effect.timeoutOrElse(findRemoval(user, id), {
-    duration: historyMillis,
-    orElse: () => refuse("unavailable")
-  })
+  const removal = yield* removalOf(user, id)
   if (removal === undefined) return yield* unknownSubscription(id)
   if (stored === undefined && (yield* belongsToAnother(user, removal.put)))
     return yield* unknownSubscription(id)
