@@ -113,6 +113,17 @@ describe("the secret of an ended subscription", { timeout: 60_000 }, () => {
     assert.equal(renewed.status, 201)
     assert.equal(renewed.body.data.label, "Phone")
   })
+
+  it("holds after an operator gave the browser back, as its user stored it last", async () => {
+    const { data, id, renewal } = await renewable("fay", { label: "Phone" })
+    const stored = { data: { ...data, label: "Old phone" } }
+    assert.equal((await send("PUT", `/subscriptions/${id}`, "fay", stored)).status, 200)
+    await end(nats.url, service.url, "fay", id)
+    const path = `${personOf("fay")}/subscriptions/${id}/restore`
+    assert.equal((await send("POST", path, "operator")).status, 200)
+    const renewed = await renew(renewal)
+    assert.deepEqual([renewed.status, renewed.body.data?.label], [201, "Old phone"])
+  })
 })
 
 describe("a renewal of an ended subscription", { timeout: 60_000 }, () => {

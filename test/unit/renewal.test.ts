@@ -1,8 +1,10 @@
 // Secrets that renew a subscription: for how long, of which subscriptions, and what voids them.
 import { assert, describe, it } from "@effect/vitest"
+import type { SubscriptionPut } from "#domain/subscription/command.ts"
 import { renewableBy } from "#domain/subscription/renewal.ts"
-import type { SubscriptionList } from "#domain/subscription/subscription.ts"
+import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { renewables, renewablesMax } from "#domain/subscription/tombstone.ts"
+import { undoing } from "#nats/subscriptions/undo.ts"
 import { data, del, given, gone, put } from "#test/subscription-commands.ts"
 
 const hourMillis = 60 * 60_000
@@ -90,5 +92,33 @@ describe("a renewal whose answer was lost", () => {
     const replaces = { id: "b", lastModified: renewedAt + 1, renewal: "second" }
     const list = renewed.when(put("c", renewedAt + 2, { renewal: "third", replaces }))
     assert.isUndefined(provenBy(list, renewedAt + 3))
+  })
+})
+
+describe("a restored subscription", () => {
+  const quota = { subscriptionsPerUserMax: 50, subscriptionsPerUserPerHostMax: 50 }
+  const removal = {
+    id: "a",
+    generation: 1,
+    cause: "gone",
+    put: stored as unknown as SubscriptionPut
+  }
+  const restored = (list: SubscriptionList) => {
+    const message = undoing(removal, list, 3_000, quota)
+    if (message?.type !== "subscription.put/1") return assert.fail("restored by a put")
+    return evolveList(list, { type: message.type, ...message.body }, list.seq + 1)
+  }
+
+  it("is renewed by the secret that its browser has", () => {
+    const list = restored(ended.before)
+    assert.deepStrictEqual(list.subscriptions["a"]?.data, data("a"))
+    assert.isFalse(provenBy(list, 4_000)?.isRepeated)
+  })
+
+  it("is not renewed by a secret that was void before", () => {
+    const list = restored(ended.when(del(["a", endedAt])))
+    assert.strictEqual(list.subscriptions["a"]?.seq, 4)
+    assert.isUndefined(provenBy(list, 4_000))
+    assert.deepStrictEqual(restored(emptyList).subscriptions["a"]?.seq, 1)
   })
 })

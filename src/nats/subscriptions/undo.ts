@@ -4,6 +4,7 @@ import type { SubscriptionPut } from "#domain/subscription/command.ts"
 import { endpointHash, noOwners, ownerOf } from "#domain/subscription/owners.ts"
 import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { renewalIn } from "#domain/subscription/tombstone.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { Buckets } from "../kv/bucket.ts"
@@ -32,9 +33,17 @@ export const undoing = (
       body: { id, generation, by: "operator", at: now }
     } as const
   if (exhausted(list, data.endpoint, quota) !== undefined) return undefined
-  const key = vapidKey === undefined ? {} : { vapidKey }
+  // The browser has the secret still, and would ask for no other one.
+  const renewal = renewalIn(list.tombstones, id)
   return {
     type: "subscription.put/1",
-    body: { user: name, id, data, ...key, lastModified: nextTimestamp(list, now) }
+    body: {
+      user: name,
+      id,
+      data,
+      ...(vapidKey === undefined ? {} : { vapidKey }),
+      ...(renewal === undefined ? {} : { renewal }),
+      lastModified: nextTimestamp(list, now)
+    }
   } as const
 }
