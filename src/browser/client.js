@@ -451,8 +451,13 @@ class Push extends EventTarget {
       body: { data, replaces },
       headers: record.renewal ? {} : { prefer: "renewal" }
     })
-    if (status === 404) return this.#store(record, data, "")
     if (status === 409) return false
+    // The service removed it, with its secret.
+    if (status > 200 && !body?.renewal) {
+      record.renewal = null
+      await this.#save(record)
+      return this.#store(record, data, "")
+    }
     record.renewal = body.renewal ?? record.renewal
     const stored = body.data
     if (!isSame(data.keys, stored.keys) || stored.locale !== data.locale)

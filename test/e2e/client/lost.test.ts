@@ -71,6 +71,21 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
   })
 
+  it("a subscription that the service removed, with another secret that renews it", async () => {
+    const page = await stage.enabled()
+    const before = await stage.record(page)
+    await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
+    await stage.age(page)
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    const { renewal } = await stage.record(page)
+    expect(renewal).not.toBe(before.renewal)
+    const data = new UserAgent("http://127.0.0.1:1/renewed", {}).subscription
+    const body = { renewal, data }
+    const path = "/subscriptions/replace"
+    expect((await call(stage.service.url, "POST", path, undefined, body)).status).toBe(201)
+  })
+
   it("the pushes of a subscription that the service suspended", async () => {
     const page = await stage.enabled()
     const [{ id }] = await stage.list()
