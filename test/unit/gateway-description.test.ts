@@ -60,6 +60,15 @@ describe("the description", () => {
     ])
   })
 
+  it("names the header that asks for a secret, where one is made", () => {
+    const asks = (operation: object) => JSON.stringify(operation).includes('"name":"Prefer"')
+    const asking = operations.filter(({ operation }) => asks(operation))
+    assert.sameMembers(
+      asking.map(({ method, path }) => `${method} ${path}`),
+      ["post /subscriptions", "put /subscriptions/{id}"]
+    )
+  })
+
   it("is JSON, with nothing left out by undefined", () => {
     assert.deepEqual(JSON.parse(JSON.stringify(document)), document)
   })

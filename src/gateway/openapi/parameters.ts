@@ -120,6 +120,13 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
       tag
     )
   ],
+  renewal: [
+    header(
+      "Prefer",
+      "renewal: the response has a secret by which the subscription is renewed without a login.",
+      { type: "string", examples: ["renewal"] }
+    )
+  ],
   ifNoneMatch: [
     header("If-None-Match", "Tags of states that the client has: then the response is 304.", text)
   ],

@@ -69,7 +69,7 @@ const decodePost = readBody(PostBody)
 
 /** The description of POST and PUT in the OpenAPI document, without the summary. */
 export const postDoc = {
-  parameters: ["preconditions"],
+  parameters: ["preconditions", "renewal"],
   body: SubscriptionBody,
   bodyExample: subscriptionExample,
   bodyRequired: true,
