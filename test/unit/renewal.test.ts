@@ -79,6 +79,13 @@ describe("a renewal whose answer was lost", () => {
       assert.isUndefined(provenBy(renewed.before, renewedAt, { given: other }))
   })
 
+  it("is repeated after a PUT of the same keys, and not for longer", () => {
+    const list = renewed.when(put("b", renewedAt + 1_000, { data: { ...data("b"), label: "x" } }))
+    const again = provenBy(list, renewedAt + hourMillis - 1)
+    assert.deepStrictEqual(again, { ...repeated, data: { ...data("b"), label: "x" } })
+    assert.isUndefined(provenBy(list, renewedAt + hourMillis))
+  })
+
   it("is not repeated after a PUT of other keys, or with a secret of its own", () => {
     const keys = { auth: "AAAA", p256dh: "p" }
     for (const other of [

@@ -171,6 +171,9 @@ const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): Su
   const isSame = former !== undefined && isSameBrowser(former, command)
   const renewal = command.renewal ?? former?.renewal
   const by = replaces?.renewal
+  // The new secret of a renewal is unused still: its answer may have been lost.
+  const kept = isSame && command.renewal === undefined ? former.renewed : undefined
+  const renewed = by === undefined ? kept : { by, at: lastModified }
   const stored: StoredSubscription = {
     data,
     ...(vapidKey === undefined ? {} : { vapidKey }),
@@ -179,7 +182,7 @@ const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): Su
     lastModified,
     ...(isStandIn(command.user) ? { standIn: true } : {}),
     ...(renewal === undefined ? {} : { renewal }),
-    ...(by === undefined ? {} : { renewed: { by, at: lastModified } })
+    ...(renewed === undefined ? {} : { renewed })
   }
   return {
     ...list,

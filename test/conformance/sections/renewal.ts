@@ -50,6 +50,21 @@ export const renewal: ReadonlyArray<Case> = [
     }
   }),
   define<Given>({
+    name: "repeats a renewal whose answer was lost, also after a PUT of the new subscription",
+    given: async (api) => {
+      const given = await renewable(api)
+      await api.send(replace(given.renewal, api.subscription("b")))
+      const [{ id }] = (await api.list()).json.data
+      await api.send(put(id, api.subscription("b", { label: "new" })))
+      return given
+    },
+    request: (api, given) => replace(given.renewal, api.subscription("b")),
+    expected: {
+      status: 200,
+      body: { data: { label: "new" }, renewal: expect.any(String) }
+    }
+  }),
+  define<Given>({
     name: "keeps the secret on a PUT that asks for none",
     given: async (api) => {
       const given = await renewable(api)
