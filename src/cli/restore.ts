@@ -27,6 +27,7 @@ import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
+import { isRejected } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
 import { failed } from "./terminal/failed.ts"
@@ -116,7 +117,9 @@ const restoreUser = Effect.fnUntraced(function* (
       return
     }
     expect = appended.seq
-    countRestored(counts, found)
+    // Another user may have stored the subscription since the look above.
+    if (found.cause !== suspended && (yield* isRejected(expect))) counts.moved += 1
+    else countRestored(counts, found)
   }
 })
 

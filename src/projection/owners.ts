@@ -83,9 +83,11 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const [id, found] = marked ?? unmarked ?? []
   if (id === undefined || found === undefined) return undefined
   const page = keys.endpointOwners(hash)
-  // A renewal without a login takes nothing from another user, and an import only from a stand-in.
+  // A renewal without a login and a restore take nothing from another user, and an import only
+  // from a stand-in.
   const isImport = command.imported === true && found.standIn !== true
-  const takesNothing = command.replaces?.renewal !== undefined || isImport
+  const isOthers = command.replaces?.renewal !== undefined || command.restored === true
+  const takesNothing = isOthers || isImport
   const isAllowed = !takesNothing && hasSameKeys(found.data, command.data)
   return { user, id, seq: stored.seq, page, isAllowed }
 }

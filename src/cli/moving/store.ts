@@ -23,7 +23,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
-import { reachedInTime } from "../nats/applied.ts"
+import { isRejected, reachedInTime } from "../nats/applied.ts"
 import { failed } from "../terminal/failed.ts"
 import type { Checked } from "./check.ts"
 
@@ -66,13 +66,6 @@ const resultOf = Effect.fnUntraced(function* (
   if (standIn !== undefined && !(yield* mayTake(checked, standIn))) return "held"
   const isFull = !hasRoomFor(owners, id) || exhausted(withoutMoved(list), data.endpoint, limits)
   return isFull ? "full" : { standIn }
-})
-
-/** Waits until the buckets show the command at `seq`. Returns whether the projector rejected it. */
-const isRejected = Effect.fnUntraced(function* (seq: number) {
-  const { refused = seq } = yield* reachedInTime(seq)
-  if (refused < seq) return false
-  return (yield* (yield* EventLog).last("log", subjects.rejected(seq))) !== undefined
 })
 
 /** Sequence of the last message on a subject, once the buckets show what it changed. */

@@ -3,8 +3,10 @@ import * as Effect from "effect/Effect"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import type { BucketOf } from "#nats/kv/values.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
 import { type BucketName, bucketStream, type EntryKey } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
 import { failed } from "../terminal/failed.ts"
 
 const notApplied =
@@ -25,6 +27,13 @@ export const reachedInTime = Effect.fnUntraced(function* (seq: number) {
   const applied = yield* reached(seq)
   const [short] = applied.short ?? []
   return short === undefined ? applied : yield* failed(noRoom(bucketStream(short as BucketName)))
+})
+
+/** Waits until the buckets show the command at `seq`. Returns whether the projector rejected it. */
+export const isRejected = Effect.fnUntraced(function* (seq: number) {
+  const { refused = seq } = yield* reachedInTime(seq)
+  if (refused < seq) return false
+  return (yield* (yield* EventLog).last("log", subjects.rejected(seq))) !== undefined
 })
 
 /** Fails with VerbFailed if the message at `seq` is not applied to `key` in time. */

@@ -30,7 +30,7 @@ const RenewalHash = Schema.String.pipe(Schema.check(Schema.isMaxLength(64)))
  * 8292 section 4.2), when known. `replaces`: another subscription of the user, which is removed;
  * with `renewal`, that secret proved that the browser is the same one, and is spent. `renewal`: of
  * the secret that was made with this put. `imported`: by `bellcast import`, which takes from a
- * stand-in only.
+ * stand-in only. `restored`: by an operator, who takes from nobody.
  */
 export const SubscriptionPut = Schema.Struct({
   user: Schema.String,
@@ -42,6 +42,7 @@ export const SubscriptionPut = Schema.Struct({
   ),
   renewal: Schema.optionalKey(RenewalHash),
   imported: Schema.optionalKey(Schema.Literal(true)),
+  restored: Schema.optionalKey(Schema.Literal(true)),
   lastModified: Timestamp
 })
 export type SubscriptionPut = typeof SubscriptionPut.Type

@@ -11,6 +11,7 @@ import { belongsToAnother, undoing } from "#nats/subscriptions/undo.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { changeList, listOf } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
+import { apiErrors } from "../http/error-table.ts"
 import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -50,7 +51,12 @@ const decide = Effect.fnUntraced(function* (
 const restore = Effect.fnUntraced(function* (call: Call & { readonly user: User }, id: string) {
   const { user } = call.user
   const by = call.caller!.id
-  yield* changeList(call, (list, now) => decide(user, id, list, now, by))
+  yield* changeList(call, (list, now) => decide(user, id, list, now, by)).pipe(
+    // Another user has stored the subscription since this request looked.
+    Effect.catchTag("Refused", (refused) =>
+      refused.response.errno === apiErrors.heldByAnother.errno ? unknownSubscription(id) : refused
+    )
+  )
   const stored = storedIn(yield* listOf(user), id)
   if (stored === undefined) return yield* unknownSubscription(id)
   return ok({ data: yield* deviceOf(id, stored) }, noStore)

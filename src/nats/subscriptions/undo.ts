@@ -41,6 +41,7 @@ export const undoing = (
       user: name,
       id,
       data,
+      restored: true,
       ...(vapidKey === undefined ? {} : { vapidKey }),
       ...(renewal === undefined ? {} : { renewal }),
       lastModified: nextTimestamp(list, now)
