@@ -49,6 +49,24 @@ export const renewal: ReadonlyArray<Case> = [
       expect(renewed.status).toBe(201)
     }
   }),
+  define<StoredObject>({
+    name: "answers with a secret to a PUT, that stores as one that replaces",
+    given: async (api) => {
+      const stored = await api.stored()
+      await api.removed(stored.id)
+      return stored
+    },
+    request: (api, { id }) => put(id, api.subscription(), headers),
+    expected: { status: 201, body: { renewal: expect.any(String) } },
+    also: async ({ json: first }, api, { id }) => {
+      const { json, status } = await api.send(put(id, api.subscription(), headers))
+      expect(status).toBe(200)
+      expect(json.renewal).not.toBe(first.renewal)
+      await isForbidden(api, first.renewal)
+      const renewed = await api.send(replace(json.renewal, api.subscription("b")))
+      expect(renewed.status).toBe(201)
+    }
+  }),
   define<Given>({
     name: "repeats a renewal whose answer was lost, also after a PUT of the new subscription",
     given: async (api) => {
