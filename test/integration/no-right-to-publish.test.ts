@@ -1,5 +1,5 @@
-// Nothing that users without the right send makes a broadcast appear in LOG, and each entry of a
-// batch acts as the user of its own Authorization.
+// Nothing that users without the right send makes a broadcast appear in LOG, or changes anything of
+// another user, and each entry of a batch acts as the user of its own Authorization.
 import { Agent } from "node:http"
 import fc from "fast-check"
 import { afterAll, assert, beforeAll, it } from "vitest"
@@ -15,7 +15,9 @@ import {
   stories,
   strangersOf,
   sweep,
-  tokenOf
+  tokenOf,
+  usersRight,
+  victim
 } from "../support/no-right.ts"
 import { broadcast, tell } from "../support/no-right-send.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
@@ -37,6 +39,7 @@ beforeAll(async () => {
     BELLCAST_AUTH_PROXY_GROUPS_HEADER: "X-Forwarded-Groups",
     BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: rights,
+    BELLCAST_USER_WRITE_PRINCIPALS: usersRight,
     // With a lower limit the requests of strangers would end there, and not at their rights.
     BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX: "0"
   })
@@ -67,7 +70,27 @@ const send = (
     ...(authorization === undefined ? {} : { authorization })
   })
 
-it("lets nobody without the right put a broadcast into LOG", { timeout: 60_000 }, async () => {
+/** What the user has whom the requests name. */
+const victimHas = async () => {
+  const { body, headers } = await send("GET", "/subscriptions", "acme victim")
+  const registrations = (await send("GET", "/registrations", "acme victim")).body.data
+  return [headers.get("etag"), body.data.length, registrations]
+}
+
+/** Stores a browser of the victim, and does to them what only the right `users` allows. */
+const nameVictim = async () => {
+  const data = push.subscribe().subscription
+  assert.equal((await send("POST", "/subscriptions", "acme victim", { data })).status, 201)
+  const path = (channel: string) => `/channels/${channel}/members/${encodeURIComponent(victim)}`
+  for (const channel of ["news", "other", "elsewhere"])
+    assert.equal((await send("PUT", path(channel), signedPublisher)).status, 202)
+  assert.equal((await send("DELETE", path("elsewhere"), signedPublisher)).status, 202)
+  const to = { users: [victim] }
+  const sent = await send("POST", "/broadcasts", signedPublisher, { ...broadcast, to })
+  assert.equal(sent.status, 202)
+}
+
+it("lets nobody without the right put a broadcast into LOG", { timeout: 120_000 }, async () => {
   const { token } = await createToken(acme.nats.url, "server", "--channel", "elsewhere")
   // Users with the right can, on the channels that are theirs: else nothing below could fail.
   const allowed: ReadonlyArray<[string, string | undefined, Record<string, string>?]> = [
@@ -84,8 +107,10 @@ it("lets nobody without the right put a broadcast into LOG", { timeout: 60_000 }
     assert.equal(status, 202, `${channel} ${authorization}`)
   }
   assert.equal((await send("POST", "/channels/other", "acme editor", broadcast)).status, 403)
+  await nameVictim()
   const before = await broadcasts()
-  assert.equal(before, allowed.length)
+  assert.equal(before, allowed.length + 1)
+  const had = await victimHas()
   const strangers = await strangersOf(token)
   for (const channel of channels)
     for (const authorization of strangers) {
@@ -100,10 +125,12 @@ it("lets nobody without the right put a broadcast into LOG", { timeout: 60_000 }
   for (const story of [...almost, ...nested, ...fronted])
     await tell(acme.service.port, agent, story)
   assert.equal(await broadcasts(), before)
+  assert.deepEqual(await victimHas(), had)
   await fc.assert(
     fc.asyncProperty(stories(strangers), async (story) => {
       for (const status of await tell(acme.service.port, agent, story)) seen.add(status)
       assert.equal(await broadcasts(), before)
+      assert.deepEqual(await victimHas(), had)
     }),
     { numRuns: Number(process.env["NO_RIGHT_RUNS"] ?? 40) }
   )

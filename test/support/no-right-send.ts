@@ -4,11 +4,15 @@ import type { Sent, Story } from "./no-right.ts"
 
 export const broadcast = { data: { title: "Hello" } }
 
+/** A body with an audience where requests name one; to a channel it would be refused for that. */
+const bodyOf = ({ path, to }: Pick<Sent, "path" | "to">) =>
+  /roadcasts\/?(\?|$)/.test(path) ? { ...broadcast, to } : broadcast
+
 const headersOf = ({
   authorization,
   front,
   headers
-}: Omit<Sent, "method" | "path">): Record<string, string> => ({
+}: Pick<Sent, "authorization" | "front" | "headers">): Record<string, string> => ({
   ...headers,
   ...front,
   ...(authorization === undefined ? {} : { authorization })
@@ -27,11 +31,12 @@ const batchOf = ({ form, outer, sent }: Story) => {
         value
       ])
     ),
-    body: broadcast
+    body: bodyOf(each)
   }))
   if (form === "defaults") {
     const [{ path, ...defaults }, ...others] = entries as [(typeof entries)[0], ...typeof entries]
-    return { defaults, requests: [{ path }, ...others.map((each) => ({ path: each.path }))] }
+    const bodies = others.map(({ body, path }) => ({ body, path }))
+    return { defaults, requests: [{ path }, ...bodies] }
   }
   if (form !== "nested") return { requests: entries }
   const { authorization } = outer
@@ -58,8 +63,8 @@ const raw = (port: number, agent: Agent, { path, ...sent }: Sent, body: object):
 /** Sends the requests of a story, and all of them once more in a batch. Returns the statuses. */
 export const tell = async (port: number, agent: Agent, story: Story) => {
   const statuses: Array<number> = []
-  for (const each of story.sent) statuses.push(await raw(port, agent, each, broadcast))
-  const batch = { ...story.outer, method: "POST", path: "/v1/batch", headers: {} }
+  for (const each of story.sent) statuses.push(await raw(port, agent, each, bodyOf(each)))
+  const batch = { ...story.outer, method: "POST", path: "/v1/batch", headers: {}, to: {} }
   statuses.push(await raw(port, agent, batch, batchOf(story)))
   return statuses
 }

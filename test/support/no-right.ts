@@ -1,5 +1,5 @@
-// Requests of people who may not publish, as a property test draws them: every method, odd paths,
-// smuggled identities, forged tokens, and batches within batches.
+// Requests of people who may neither publish nor name users, as a property test draws them: every
+// method, odd paths, smuggled identities, forged tokens, and batches within batches.
 import fc from "fast-check"
 import { SignJWT } from "jose"
 import { basic } from "./client.ts"
@@ -12,6 +12,12 @@ export const rights = [
   ...["signed:publisher", "proxy:publisher", "group:proxy:editors", "group:acme:editors"],
   ...["news*=acme:editor", "elsewhere=acme:scribe"]
 ].join(" ")
+
+/** The principal that may name users. */
+export const usersRight = "signed:publisher"
+
+/** A user whom the requests name, without the right to. */
+export const victim = "acme:victim"
 
 type Headers = Readonly<Record<string, string>>
 
@@ -60,14 +66,8 @@ export const strangersOf = async (elsewhere: string) => {
     ...["publisher", "signed:publisher", "null", "", "bellcast_"]
   ]
   const names = ["publisher", "signed:publisher", "group:acme:editors", "system.Everyone"]
-  const acme = [
-    ...names,
-    "scribe",
-    "editors",
-    "ann|group:acme:editors",
-    "ann|editor",
-    "ann|publisher"
-  ]
+  const others = ["ann|group:acme:editors", "ann|editor", "ann|publisher"]
+  const acme = [...names, "scribe", "editors", ...others]
   return [
     undefined,
     "",
@@ -90,7 +90,27 @@ export const channels = [
   ...["news%00", "news%2Eeu", "elsewhere2", "elsewhere%2a", "%65lsewher", "elsewhere%20"]
 ]
 
+/** Audiences that none of these people may send to. */
+const audiences: ReadonlyArray<object> = [
+  { channels: ["news"] },
+  { users: [victim] },
+  { channels: ["elsewhere"], users: [victim] },
+  { channels: ["elsewhere", "news"] },
+  { channels: ["elsewhere"], except_users: [victim] },
+  { channels: "news" },
+  {}
+]
+
+const victimInPath = encodeURIComponent(victim)
+const person = `/v1/users/${victimInPath}`
+
 const paths = [
+  ...["/v1/broadcasts", "/v1/broadcasts/", "/v1/broadcasts?_method=POST", "/v1/%62roadcasts"],
+  ...["news", "elsewhere", "other"].map((each) => `/v1/channels/${each}/members/${victimInPath}`),
+  ...["/v1/channels/news/members", `/v1/channels/news/members/${victim}`],
+  ...[person, `${person}/subscriptions`, `${person}/subscriptions?_limit=1`],
+  ...[`/v1/users/${victim}/subscriptions`, `/v1/users/x/../${victimInPath}/subscriptions`],
+  `${person}/subscriptions/${"0".repeat(64)}/restore`,
   ...channels.map((each) => `/v1/channels/${each}`),
   ...["/channels/news", "/channels/news/", "/v1/channels/news/", "/v1/channels//news"],
   ...["//v1/channels/news", "/v1/./channels/news", "/v1/x/../channels/news", "/V1/channels/news"],
@@ -111,13 +131,8 @@ const paths = [
     "/v1/channels/news?"
   ],
   ...["/v1/channels/news/broadcasts/1", "/v1/channels/news/broadcasts", "/v1/channels", "*"],
-  ...[
-    "http://127.0.0.1/v1/channels/news",
-    "/v1/batch",
-    "/v1/%62atch",
-    "/v1/batch/",
-    "/v1/subscriptions"
-  ],
+  ...["http://127.0.0.1/v1/channels/news", "/v1/batch", "/v1/%62atch", "/v1/batch/"],
+  "/v1/subscriptions",
   "/v1/channels/news/registration"
 ]
 
@@ -153,6 +168,8 @@ export interface Sent {
   readonly headers: Headers
   /** Of the proxy; an entry of a batch has those of the batch. */
   readonly front: Headers
+  /** Of the body of a broadcast that names its audience. */
+  readonly to: object
 }
 
 export interface Story {
@@ -172,7 +189,8 @@ export const stories = (strangers: ReadonlyArray<string | undefined>): fc.Arbitr
     path: fc.oneof(fc.constant("/v1/channels/news"), fc.constantFrom(...paths)),
     authorization,
     headers: fc.constantFrom(...smuggled),
-    front
+    front,
+    to: fc.constantFrom(...audiences)
   })
   const joined = fc.tuple(sent, fc.constantFrom(...channels)).map(([each, channel]) => {
     const path = `/v1/channels/${channel}`
@@ -204,14 +222,19 @@ export const sweep = (
   credentials: ReadonlyArray<string | undefined>,
   front: Headers = {}
 ): ReadonlyArray<Story> => {
-  const post = { method: "POST", path: "/v1/channels/news", headers: {}, front }
+  const to = audiences[0]!
+  const post = { method: "POST", path: "/v1/channels/news", headers: {}, front, to }
   const all = credentials.flatMap((authorization): ReadonlyArray<Sent> => {
     const each = { ...post, authorization }
     const odd = paths.filter((path) => !path.includes("atch")).map((path) => ({ ...each, path }))
     const other = methods.map((method) => ({ ...each, method, headers: smuggled[1]! }))
     const registration = { ...each, method: "PUT", path: `${each.path}/registration` }
+    const direct = audiences.map((to) => ({ ...each, path: "/v1/broadcasts", to }))
+    const ends = ["PUT", "DELETE"].flatMap((method) =>
+      paths.filter((path) => path.includes("victim")).map((path) => ({ ...each, method, path }))
+    )
     const smuggling = smuggled.map((headers) => ({ ...each, headers }))
-    return [...odd, ...smuggling, ...other, registration, each]
+    return [...odd, ...smuggling, ...other, ...direct, ...ends, registration, each]
   })
   const starts = Array.from({ length: Math.ceil(all.length / batchSize) }, (_, i) => i * batchSize)
   const outer = { authorization: undefined, front }
