@@ -20,7 +20,7 @@ const consumers = [
   ["BELLCAST_WORK", "limited"],
   ["BELLCAST_WORK", "retry"]
 ] as const
-/** A look every 2 or 3 s where something is wrong or moves, and the time to deliver. */
+/** A look every 2 or 3 s, and the time to deliver. */
 const withinMillis = 8_000
 
 let nats: Awaited<ReturnType<typeof startNats>>
@@ -96,20 +96,6 @@ describe("durable consumers", { timeout: 60_000 }, () => {
       )
     const metrics = String((await call(url(), "GET", "/__metrics__")).body)
     assert.match(metrics, /^bellcast_consumer_working\{consumer="planner"\} 1$/m)
-  })
-
-  it("that are deleted at rest are made again before a message comes", async () => {
-    for (const [stream, name] of consumers) await admin.jsm.consumers.delete(stream, name)
-    for (const [stream, name] of consumers)
-      await until(
-        () =>
-          admin.jsm.consumers.info(stream, name).then(
-            () => true,
-            () => false
-          ),
-        (isThere) => isThere,
-        withinMillis
-      )
   })
 
   it("that are paused are resumed, and what waited is delivered", async () => {

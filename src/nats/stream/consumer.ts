@@ -64,32 +64,16 @@ export class Consumers extends Context.Service<
       concurrency: number,
       handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
     ) => Effect.Effect<never, never, R>
-    /** How many pulls have failed: somebody may have deleted or changed a consumer. */
-    readonly failures: () => number
   }
 >()("bellcast/nats/Consumers") {
   static readonly layer = Layer.effect(
     Consumers,
     Effect.gen(function* () {
       const nats = yield* Nats
-      let failures = 0
-      const count =
-        (log: Log): Log =>
-        (fields) =>
-          Effect.suspend(() => {
-            failures += 1
-            return log(fields)
-          })
       return Consumers.of({
-        failures: () => failures,
         each: (stream, durable, concurrency, handle) => {
           const spec = specOf(stream, durable)
-          const named = logsOf(spec.name)
-          const logs = {
-            ...named,
-            unpulled: count(named.unpulled),
-            restarted: count(named.restarted)
-          }
+          const logs = logsOf(spec.name)
           const run = consume(nats, stream, spec, concurrency, handle, logs)
           return runForever(Effect.scoped(run), again, logs.restarted)
         }
@@ -115,7 +99,6 @@ const logsOf = (name: string) => ({
   )
 })
 type Logs = ReturnType<typeof logsOf>
-type Log = ReturnType<typeof makeRateLimitedLog>
 
 const consume = Effect.fnUntraced(function* <E, R>(
   { js }: Nats["Service"],

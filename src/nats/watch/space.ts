@@ -80,15 +80,10 @@ export class Space extends Context.Service<
       const warn = makeRateLimitedLog("a stream has no room for what it was given", Effect.logError)
       const see = (look: Look) => {
         rooms = roomsOf(look)
-        if (look.isWhole)
-          for (const [stream, at] of refusals) if (at < look.began) refusals.delete(stream)
+        for (const [stream, at] of refusals) if (at < look.began) refusals.delete(stream)
         return rooms
       }
-      yield* watch.tell(
-        (look) => Effect.sync(() => void (look !== undefined && see(look))),
-        // Requests are refused until a look finds room again.
-        () => refusals.size > 0 || rooms.some((room) => isFull(room, usersShare))
-      )
+      yield* watch.tell((look) => Effect.sync(() => void (look !== undefined && see(look))))
       return Space.of({
         rooms: () => rooms,
         isFull: (names, share) =>

@@ -1,7 +1,7 @@
-// Looks every two seconds whether the streams, buckets and durable consumers are as declared, and
-// repairs what somebody deleted, paused or changed while the service runs. At rest it looks every
-// 15 seconds, and within three after LOG or WORK moved, or a pull failed. A stream or bucket that
-// held data is never made again: an empty one would look as if there had been no data.
+// Looks every two seconds, at rest every three, whether the streams, buckets and durable consumers
+// are as declared, and repairs what somebody deleted, paused or changed while the service runs. A
+// stream or bucket that held data is never made again: an empty one would look as if there had been
+// no data.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -15,7 +15,6 @@ import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Followers } from "../follower/follower.ts"
 import { Watermark } from "../follower/watermark.ts"
 import { Buckets } from "../kv/bucket.ts"
-import { Consumers } from "../stream/consumer.ts"
 import {
   type ConsumerInCare,
   careFor,
@@ -26,11 +25,10 @@ import {
 import { type Look, StreamWatch } from "./streams.ts"
 
 const cache = bucketStream("cache")
-/**
- * Consumers are looked at every two seconds at most, with a look at all streams. A timer may be
- * early by half a second.
- */
-const apartMillisMin = 1_500
+/** Consumers are looked at every two seconds at most, with a look at the streams. */
+const everyMillis = 2_000
+/** A timer may be early by as much. */
+const earlyMillisMax = 500
 
 export interface ConsumerHealth {
   readonly stream: string
@@ -54,7 +52,7 @@ export interface UpkeepState {
 export class Upkeep extends Context.Service<
   Upkeep,
   {
-    /** As of the last look: at rest, up to 15 seconds ago. */
+    /** As of the last look, at most a few seconds ago. */
     readonly state: () => UpkeepState
     /** Looks and repairs now. */
     readonly look: Effect.Effect<UpkeepState, NatsUnavailable>
@@ -71,14 +69,24 @@ export class Upkeep extends Context.Service<
         watermark: yield* Watermark
       }
       const watch = yield* StreamWatch
-      const pulls = yield* Consumers
       const inCare = consumers.map(careFor)
       let state: UpkeepState = { known: false, consumers: [], missing: [] }
-      let failures = 0
       const care = Effect.fnUntraced(
         function* (look: Look) {
-          failures = pulls.failures()
-          state = yield* repairAll(tools, inCare, look)
+          const missing = yield* missingOf(tools, look)
+          yield* Effect.forEach(
+            inCare,
+            (each) => {
+              const stream = look.streams.get(each.stream)
+              return stream === undefined ? Effect.void : lookAt(tools, each, stream)
+            },
+            { concurrency: "unbounded", discard: true }
+          )
+          state = {
+            known: true,
+            consumers: inCare.map((each) => healthOf(each, missing)),
+            missing
+          }
           return state
         },
         Effect.mapError(unavailable("upkeep"))
@@ -87,51 +95,21 @@ export class Upkeep extends Context.Service<
         state = { ...state, known: false }
       })
       let lookedAt = Number.NEGATIVE_INFINITY
-      yield* watch.tell(
-        (look) => {
-          const isSkipped =
-            look !== undefined && (!look.isWhole || look.began - lookedAt < apartMillisMin)
-          if (isSkipped) return Effect.void
-          if (look !== undefined) lookedAt = look.began
-          const told = look === undefined ? unknown : care(look)
-          // Others log that the server is unavailable.
-          return Effect.andThen(
-            Effect.catch(told, () => unknown),
-            Effect.sync(() => showConsumers(state.consumers))
-          )
-        },
-        () => pulls.failures() > failures || !isWell(state)
-      )
+      yield* watch.tell((look) => {
+        const isEarly = look !== undefined && look.began - lookedAt < everyMillis - earlyMillisMax
+        if (isEarly) return Effect.void
+        if (look !== undefined) lookedAt = look.began
+        const told = look === undefined ? unknown : care(look)
+        // Others log that the server is unavailable.
+        return Effect.andThen(
+          Effect.catch(told, () => unknown),
+          Effect.sync(() => showConsumers(state.consumers))
+        )
+      })
       return Upkeep.of({ state: () => state, look: Effect.flatMap(watch.look, care) })
     })
   )
 }
-
-const isWell = ({ consumers, known, missing }: UpkeepState): boolean =>
-  known && missing.length === 0 && consumers.every(({ trouble }) => trouble === undefined)
-
-/** Looks at the consumers and repairs them. */
-const repairAll = Effect.fnUntraced(function* (
-  tools: Tools,
-  inCare: ReadonlyArray<ConsumerInCare>,
-  look: Look
-) {
-  const missing = yield* missingOf(tools, look)
-  yield* Effect.forEach(
-    inCare,
-    (each) => {
-      const stream = look.streams.get(each.stream)
-      return stream === undefined ? Effect.void : lookAt(tools, each, stream)
-    },
-    { concurrency: "unbounded", discard: true }
-  )
-  const state: UpkeepState = {
-    known: true,
-    consumers: inCare.map((each) => healthOf(each, missing)),
-    missing
-  }
-  return state
-})
 
 const healthOf = (
   { pending, progress, spec, stream, trouble }: ConsumerInCare,
