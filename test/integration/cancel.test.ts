@@ -4,14 +4,17 @@ import {
   broadcastPath,
   changeState,
   fewPermits,
+  heldMillis,
   patchState,
-  permits
+  permits,
+  untilShown
 } from "../support/broadcast-states.ts"
-import { call, finished, finishedAt, join, publish, until } from "../support/client.ts"
+import { finished, finishedAt, join, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
+import { elapsed } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
@@ -41,7 +44,7 @@ describe("a broadcast that is cancelled", () => {
     const id = await publish(service.url, "news", { n: 1 })
     await push.waitForDistinct(100, 30_000)
     addsUp(await cancel(service.url, id))
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await elapsed(heldMillis)
     const begun = (await push.report()).counts.total
     const done = await finishedAt(service.url, broadcastPath(id))
     addsUp(done)
@@ -79,10 +82,7 @@ describe("a broadcast that is cancelled", () => {
       agents.map(({ subscription }) => subscription)
     )
     const id = await publish(service.url, "news", { n: 1 })
-    await until(
-      () => call(service.url, "GET", broadcastPath(id), "publisher"),
-      ({ body }) => body.data.retrying === 1
-    )
+    await untilShown(service.url, id, ({ retrying }) => retrying === 1)
     const { code, stdout } = await runCli(["broadcast", "cancel", id, "--json", "--nats", nats.url])
     assert.deepEqual([code, JSON.parse(stdout)], [0, { broadcast: Number(id), state: "cancelled" }])
     const done = await finished(service.url, "news", id)

@@ -3,7 +3,6 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
-import { setTimeout as sleep } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -14,6 +13,7 @@ import { until } from "#test/client.ts"
 import { temporaryFolder } from "#test/folder.ts"
 import { startNats } from "#test/nats.ts"
 import { claimPort } from "#test/ports.ts"
+import { unchanged } from "#test/quiet.ts"
 
 describe("startNats", () => {
   it("keeps what it acknowledged, and its address, over SIGKILL and restart", async () => {
@@ -80,9 +80,7 @@ describe("the embedded server", () => {
       // end the server.
       process.kill(parent.pid!, "SIGSTOP")
       process.kill(-parent.pid!, "SIGINT")
-      // Time enough for a server that hears the signal: nothing else would show that it did not.
-      await sleep(200)
-      assert.isTrue(runs(pid))
+      assert.isTrue(await unchanged(() => runs(pid), 200))
       process.kill(parent.pid!, "SIGCONT")
       await once(parent, "exit")
       await until(

@@ -4,6 +4,7 @@ import { broadcastPath, fewPermits, patchState, permits } from "../support/broad
 import { finishedAt, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
+import { elapsed } from "../support/quiet.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { seeded } from "../torture/random.ts"
@@ -12,8 +13,6 @@ import { seeded } from "../torture/random.ts"
 const cycles = Number(process.env["BELLCAST_TEST_PAUSE_CYCLES"] ?? 3)
 const seed = Number(process.env["BELLCAST_TEST_PAUSE_SEED"] ?? 1)
 const size = 800
-
-const sleep = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 
 it(`misses nobody in ${cycles} cycles of pause, kill and resume`, {
   timeout: 120_000 + cycles * 40_000
@@ -43,15 +42,15 @@ it(`misses nobody in ${cycles} cycles of pause, kill and resume`, {
       return status === 200
     }
     for (let cycle = 0; cycle < cycles; cycle++) {
-      await sleep(random.between(0, 800))
+      await elapsed(random.between(0, 800))
       if (!(await change("paused"))) {
         ids.push(await publish(service.url, "news", { n: ids.length }))
         continue
       }
-      await sleep(random.between(0, 400))
+      await elapsed(random.between(0, 400))
       await killed(0.8)
       await change("running")
-      await sleep(random.between(0, 400))
+      await elapsed(random.between(0, 400))
       await killed(0.4)
     }
     for (const id of ids) {

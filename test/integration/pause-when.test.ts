@@ -1,7 +1,7 @@
 // Broadcasts that pause by themselves because many of their pushes fail.
 import { assert, describe, it } from "vitest"
-import { broadcastPath, changeState, fewPermits } from "../support/broadcast-states.ts"
-import { call, finishedAt, publishAt, until } from "../support/client.ts"
+import { broadcastPath, changeState, fewPermits, untilShown } from "../support/broadcast-states.ts"
+import { finishedAt, publishAt, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
@@ -17,9 +17,6 @@ const mixed = <A>(good: ReadonlyArray<A>, bad: ReadonlyArray<A>): ReadonlyArray<
     .flatMap((list) => list.map((each, i) => [i / list.length, each] as const))
     .sort(([a], [b]) => a - b)
     .map(([, each]) => each)
-
-const shownAt = async (url: string, id: string) =>
-  (await call(url, "GET", broadcastPath(id), "publisher")).body.data
 
 /** The facts in LOG that the broadcast was paused. */
 const paused = async (natsUrl: string, id: string) => {
@@ -53,10 +50,7 @@ describe("a broadcast with pause_when", () => {
     const id = await publishAt(url, "/channels/news", body)
     let pauses = 0
     while (true) {
-      const shown = await until(
-        () => shownAt(url, id),
-        ({ state }) => state !== "running"
-      )
+      const shown = await untilShown(url, id, ({ state }) => state !== "running")
       if (shown.state === "finished") break
       pauses += 1
       assert.deepInclude(shown, {
@@ -133,15 +127,13 @@ describe("a broadcast with pause_when", () => {
       (requests) => requests > 150
     )
     await using second = await tally()
-    await until(
-      () => shownAt(rest.url, id),
-      ({ state }) => state === "paused"
-    )
+    await untilShown(rest.url, id, ({ state }) => state === "paused")
     first.process.kill("SIGCONT")
     await second.kill()
     // The first one, or the third, counts what came since.
-    await until(
-      () => shownAt(rest.url, id),
+    await untilShown(
+      rest.url,
+      id,
       ({ accepted, waiting }) => accepted > 0 && waiting < accepted - 150
     )
     await first.kill()

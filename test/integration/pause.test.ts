@@ -1,15 +1,22 @@
 // Paused broadcasts: nobody is sent to meanwhile, and after a resume nobody was missed.
 import { assert, describe, it } from "vitest"
-import { broadcastPath, changeState, fewPermits, permits } from "../support/broadcast-states.ts"
-import { call, finishedAt, join, publish, until } from "../support/client.ts"
+import {
+  broadcastPath,
+  changeState,
+  fewPermits,
+  heldMillis,
+  permits,
+  untilShown
+} from "../support/broadcast-states.ts"
+import { finishedAt, join, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
+import { elapsed, unchanged } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type ServiceOptions, startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
-
-const sleep = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 
 const size = 1_500
 // At once: they wait more than they work.
@@ -26,13 +33,11 @@ describe.concurrent("a broadcast that is paused", () => {
     for (const some of [100, 400]) {
       await push.waitForDistinct(some, 30_000)
       await changeState(service.url, id, "paused")
-      await sleep(1_000)
-      const begun = (await push.report()).counts.total
+      await elapsed(heldMillis)
+      const begun = await unchanged(async () => (await push.report()).counts.total, 1_500)
       assert.isBelow(begun, size)
-      await sleep(1_500)
-      const { body } = await call(service.url, "GET", broadcastPath(id), "publisher")
-      assert.deepInclude(body.data, { state: "paused", finished: false, delivered: begun })
-      assert.equal((await push.report()).counts.total, begun)
+      const held = await untilShown(service.url, id, ({ delivered }) => delivered >= begun)
+      assert.deepInclude(held, { state: "paused", finished: false, delivered: begun })
       await changeState(service.url, id, "running")
     }
     // A moment between them, so that both are heard while pushes are under way.
@@ -92,14 +97,17 @@ describe.concurrent("a broadcast that is paused", () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
+    await using admin = await connectAdmin(nats.url)
     const late = push.subscribe({ script: ["503 retry-after 3", "201"] })
     await join([service.url], "news", [late.subscription])
     const id = await publish(service.url, "news", { n: 1 })
-    const get = () => call(service.url, "GET", broadcastPath(id), "publisher")
-    await until(get, ({ body }) => body.data.retrying === 1)
+    await untilShown(service.url, id, ({ retrying }) => retrying === 1)
+    const waiting = async () =>
+      (await admin.jsm.consumers.info("BELLCAST_WORK", "retry")).num_ack_pending
+    await until(waiting, (jobs) => jobs === 1)
     await changeState(service.url, id, "paused")
-    // The retry comes due, and is not sent.
-    await sleep(6_000)
+    // The retry comes due, and its job is acknowledged unsent.
+    await until(waiting, (jobs) => jobs === 0)
     for (const state of ["running", "cancelled"]) await changeState(service.url, id, state)
     const done = await finishedAt(service.url, broadcastPath(id))
     assert.deepInclude(done, { state: "cancelled", accepted: 1, cancelled: 1, retrying: 0 })
@@ -144,14 +152,12 @@ describe.concurrent("a broadcast that is paused", () => {
       agents.map(({ subscription }) => subscription)
     )
     const id = await publish(service.url, "news", { n: 1 })
-    await until(
-      () => call(service.url, "GET", broadcastPath(id), "publisher"),
-      ({ body }) => body.data.retrying === 2
-    )
-    await changeState(service.url, id, "paused")
-    await sleep(4_000)
+    await untilShown(service.url, id, ({ retrying }) => retrying === 2)
     const attempts = () => agents.map((agent) => agent.attempts.length)
-    assert.deepEqual(attempts(), [1, 1, 1])
+    await push.waitFor(() => attempts().every((made) => made === 1))
+    await changeState(service.url, id, "paused")
+    // The first retry comes due, and the third attempt fails.
+    assert.deepEqual(await unchanged(attempts, 4_000), [1, 1, 1])
     const { code, stdout } = await runCli(["broadcast", "resume", id, "--nats", nats.url])
     assert.deepEqual([code, stdout], [0, `broadcast ${id} is running\n`])
     const done = await finishedAt(service.url, broadcastPath(id), "publisher", 60_000)
@@ -169,16 +175,15 @@ describe.concurrent("a broadcast that is paused", () => {
     await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
     const publishAndPause = async (n: number) => {
       const id = await publish(service.url, "news", { n }, { TTL: "30" })
-      await until(
-        () => call(service.url, "GET", broadcastPath(id), "publisher"),
-        ({ body }) => body.data.retrying + body.data.delivered > 50
-      )
+      await untilShown(service.url, id, ({ delivered, retrying }) => retrying + delivered > 50)
       await changeState(service.url, id, "paused")
       return id
     }
     const cancelled = await publishAndPause(1)
     const expired = await publishAndPause(2)
-    await sleep(3_000)
+    await elapsed(heldMillis)
+    // Retries come due.
+    await unchanged(async () => (await push.report()).counts.requests, 2_000)
     await changeState(service.url, cancelled, "cancelled")
     const first = await finishedAt(service.url, broadcastPath(cancelled), "publisher", 60_000)
     assert.deepInclude(first, { state: "cancelled", accepted: size, expired: 0 })
@@ -202,12 +207,8 @@ describe.concurrent("a broadcast that is paused", () => {
     const id = await publish(service.url, "news", { n: 1 })
     await changeState(service.url, id, "paused")
     await using _workers = await startService({ natsUrl: nats.url, roles: "fanout,delivery" })
-    await until(
-      () => call(service.url, "GET", broadcastPath(id), "publisher"),
-      ({ body }) => body.data.shards === 1
-    )
-    await sleep(1_000)
-    assert.lengthOf(agent.received, 0)
+    await untilShown(service.url, id, ({ shards }) => shards === 1)
+    assert.equal(await unchanged(() => agent.received.length, 1_000), 0)
     await changeState(service.url, id, "running")
     assert.deepInclude(await finishedAt(service.url, broadcastPath(id)), {
       accepted: 1,
@@ -216,22 +217,30 @@ describe.concurrent("a broadcast that is paused", () => {
     assert.lengthOf(agent.received, 1)
   })
 
-  it("reaches all when it is planned long after its resume", { timeout: 90_000 }, async () => {
+  it("reaches all when it is planned after its resume looked for jobs", {
+    timeout: 90_000
+  }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
     const roles = "gateway,projection,tally,delivery"
     await using service = await startService({ natsUrl: nats.url, roles })
     await using fanout = await startService({ natsUrl: nats.url, roles: "fanout" })
+    await using admin = await connectAdmin(nats.url)
     const agent = push.subscribe()
     await join([service.url], "news", [agent.subscription])
     fanout.process.kill("SIGSTOP")
     const id = await publish(service.url, "news", { n: 1 })
     await changeState(service.url, id, "paused")
     await changeState(service.url, id, "running")
-    // A resume looks for jobs again after 1, 3, 7, 15, 20, 52 s.
-    await sleep(22_000)
+    const looks = async () =>
+      (await admin.jsm.consumers.info("BELLCAST_LOG", "states")).delivered.consumer_seq
+    // The pause, then the resume at once and after 1, 3 and 7 s. The next look is 8 s later.
+    const looked = await until(looks, (count) => count >= 5)
+    // No event shows that this look is over.
+    await elapsed(1_000)
     fanout.process.kill("SIGCONT")
-    const done = await finishedAt(service.url, broadcastPath(id), "publisher", 10_000)
+    const done = await finishedAt(service.url, broadcastPath(id), "publisher", 6_000)
     assert.deepInclude(done, { accepted: 1, delivered: 1 })
+    assert.equal(await looks(), looked, "another look found the job")
   })
 })

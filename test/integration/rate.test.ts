@@ -1,9 +1,11 @@
 // Broadcasts with a rate: over the whole service, first attempts and retries together.
 import { assert, describe, it } from "vitest"
-import { call, finishedAt, publishAt, until } from "../support/client.ts"
+import { heldMillis, shown, untilShown } from "../support/broadcast-states.ts"
+import { call, finishedAt, publishAt } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
+import { elapsed, unchanged } from "../support/quiet.ts"
 import { startService } from "../support/service.ts"
 
 /** When the push service read the pushes, in order. */
@@ -19,9 +21,6 @@ const mostWithin = (receipts: ReadonlyArray<number>, millis: number): number => 
   }
   return most
 }
-
-const shown = async (base: string, id: string) =>
-  (await call(base, "GET", `/broadcasts/${id}`, "publisher")).body.data
 
 const isSent = (count: number) => (view: Record<string, number>) =>
   view["delivered"]! + view["retrying"]! >= count
@@ -103,7 +102,7 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     for (const sent of [150, 300, 450]) {
       await push.waitFor(({ counts }) => counts.total >= sent, 20_000)
       service.process.kill("SIGSTOP")
-      await new Promise((resolve) => setTimeout(resolve, 350))
+      await elapsed(350)
       service.process.kill("SIGCONT")
     }
     await finishedAt(service.url, `/broadcasts/${id}`, "publisher")
@@ -128,24 +127,19 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     const path = `/broadcasts/${id}`
     const change = (state: string) =>
       call(gateway.url, "PATCH", path, "publisher", { data: { state } })
-    await until(() => shown(gateway.url, id), isSent(2))
+    await untilShown(gateway.url, id, isSent(2))
     assert.equal((await change("paused")).status, 200)
-    const inPause = await until(
-      () => shown(gateway.url, id),
-      ({ state }) => state === "paused"
-    )
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
-    const atPause = push.requests
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
-    assert.equal(push.requests, atPause, JSON.stringify(inPause))
+    await untilShown(gateway.url, id, ({ state }) => state === "paused")
+    await elapsed(heldMillis)
+    const atPause = await unchanged(() => push.requests, 2_000)
     assert.equal((await change("running")).status, 200)
-    await until(() => shown(gateway.url, id), isSent(atPause + 2))
+    await untilShown(gateway.url, id, isSent(atPause + 2))
     const stopping = performance.now()
     await worker.stop()
     assert.isBelow(performance.now() - stopping, 10_000)
     await using _next = await startService({ natsUrl: nats.url, roles: "delivery" })
     const before = push.requests
-    await until(() => shown(gateway.url, id), isSent(before + 2))
+    await untilShown(gateway.url, id, isSent(before + 2))
     assert.equal((await change("cancelled")).status, 200)
     const done = await finishedAt(gateway.url, path, "publisher")
     assert.deepInclude(done, { accepted: 60, delivered: push.requests })

@@ -1,10 +1,10 @@
 // A process whose event loop stands still ends itself; one that was frozen goes on.
 import { once } from "node:events"
 import { readdir, readFile } from "node:fs/promises"
-import { setTimeout as pause } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { elapsed, unchanged } from "../support/quiet.ts"
 import { type Service, startService } from "../support/service.ts"
 
 const preload = new URL("../support/loop-on-signal.ts", import.meta.url)
@@ -55,10 +55,10 @@ describe.concurrent("a process", { timeout: 240_000 }, () => {
   it("that was frozen for longer goes on", async () => {
     await using service = await start()
     service.process.kill("SIGSTOP")
-    await pause(frozenMillis)
+    await elapsed(frozenMillis)
     service.process.kill("SIGCONT")
     // Three waits of the watcher.
-    await pause(15_000)
+    assert.isNull(await unchanged(() => service.process.signalCode, 15_000))
     assert.strictEqual((await fetch(`${service.url}/__lbheartbeat__`)).status, 200)
     assert.strictEqual(await service.stop(), 0)
   })

@@ -3,6 +3,7 @@
 import { assert, it } from "vitest"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { settled } from "../support/quiet.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
@@ -36,16 +37,8 @@ it("sends nothing more from the shards that another worker has taken over", {
     assert.deepInclude(await finished(rest.url, "news", id, 60_000), { delivered: browsers })
   const before = await total()
   frozen.process.kill("SIGCONT")
-  await until(
-    async () => {
-      const sent = await total()
-      await new Promise((resolve) => setTimeout(resolve, 1_500))
-      return [sent, await total()] as const
-    },
-    ([sent, later]) => sent === later
-  )
+  const sent = await settled(total, 1_500)
   const { faults, texts } = await push.report()
-  const sent = await total()
   const all = browsers * broadcasts
   process.stdout.write(`${before - all} twice, and ${sent - before} after it went on\n`)
   assert.deepEqual([...new Set(Object.values(texts).map((n) => n >= browsers))], [true])

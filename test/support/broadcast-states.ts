@@ -1,8 +1,17 @@
 // Changes of the states of broadcasts, as their publisher asks for them.
 import { assert } from "vitest"
-import { call } from "./client.ts"
+import { call, until } from "./client.ts"
 
 export const broadcastPath = (id: string) => `/broadcasts/${id}`
+
+/** A broadcast as its publisher sees it. */
+export const shown = async (url: string, id: string) =>
+  (await call(url, "GET", broadcastPath(id), "publisher")).body.data
+
+type Shown = Awaited<ReturnType<typeof shown>>
+
+export const untilShown = (url: string, id: string, accept: (broadcast: Shown) => boolean) =>
+  until(() => shown(url, id), accept)
 
 export const patchState = (url: string, id: string, state: string, user = "publisher") =>
   call(url, "PATCH", broadcastPath(id), user, { data: { state } })
@@ -14,6 +23,9 @@ export const changeState = async (url: string, id: string, state: string) => {
   assert.equal(body.data.state, state)
   return body.data
 }
+
+/** The contract, 4.8: so long after a pause or a cancellation no push begins any more. */
+export const heldMillis = 1_000
 
 /** Settings.unrecordedPushesMax: the most that one crash may send twice. */
 export const permits = 64

@@ -5,6 +5,7 @@ import { connect } from "@nats-io/transport-node"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { basic } from "#test/client.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
+import { elapsed } from "#test/quiet.ts"
 import { runCli } from "#test/run-cli.ts"
 import { type Service, startService } from "#test/service.ts"
 import { storedText } from "#test/stored-text.ts"
@@ -201,7 +202,7 @@ describe("a token", () => {
     expect(await Promise.all(wrong)).toContain(401)
     expect(await publish(`${token}x`, "news", other)).toBe(429)
     // The verdict is used for half a second: then the token is read again.
-    await new Promise((resolve) => setTimeout(resolve, 600))
+    await elapsed(600)
     expect(await publish(token, "news", other)).toBe(202)
   })
 
