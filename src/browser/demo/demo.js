@@ -2,7 +2,7 @@
 import { connect } from "../client.js"
 import { startBreaks } from "./breaks.js"
 import { showChannels, startChannels } from "./channels.js"
-import { ownId, sendTo, showDevices } from "./devices.js"
+import { sendToThisBrowser, showDevices } from "./devices.js"
 import { at, run } from "./elements.js"
 import { signIn, token, user } from "./site.js"
 import { add } from "./underneath.js"
@@ -46,7 +46,7 @@ at("log-out").addEventListener("click", async () => {
 })
 at("enable").addEventListener("click", () => push.enable({ channels: ["news"] }))
 at("disable").addEventListener("click", () => push.disable())
-at("send").addEventListener("click", () => run(at("sent"), () => sendTo(ownId)))
+at("send").addEventListener("click", () => run(at("sent"), sendToThisBrowser))
 startChannels(push)
 startBreaks()
 push.addEventListener("change", show)

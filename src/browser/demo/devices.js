@@ -2,9 +2,6 @@
 import { at, button, fill, make } from "./elements.js"
 import { ask, isRemoved, test, user } from "./site.js"
 
-/** The id of the subscription of this browser, when it was last seen. */
-export let ownId
-
 export const subscription = async () => {
   const registration = await navigator.serviceWorker.getRegistration()
   return (await registration?.pushManager.getSubscription()) ?? undefined
@@ -21,6 +18,13 @@ export const sendTo = async (id) => {
   const removed = fate === "gone" && (await isRemoved(id)) ? " The service removed it." : ""
   await showDevices()
   return said + removed
+}
+
+/** The same for this browser. Its subscription may be newer than the list on the page. */
+export const sendToThisBrowser = async () => {
+  const id = await showDevices()
+  if (id === undefined) throw new Error("The service does not know this browser.")
+  return sendTo(id)
 }
 
 const row = (device, isOwn) => {
@@ -40,14 +44,13 @@ const row = (device, isOwn) => {
   )
 }
 
+/** Shows the devices of the user. Returns the id of this one; undefined if it is none of them. */
 export const showDevices = async () => {
   if (user === null) return
   const { data: all } = await ask("GET", "subscriptions")
   const endpoint = (await subscription())?.endpoint
-  const rows = all.map((device) => {
-    const isOwn = device.endpoint === endpoint
-    if (isOwn) ownId = device.id
-    return row(device, isOwn)
-  })
+  const own = all.find((device) => device.endpoint === endpoint)
+  const rows = all.map((device) => row(device, device === own))
   fill(at("devices"), rows, "None: no browser of yours gets pushes.")
+  return own?.id
 }

@@ -57,8 +57,18 @@ describe.skipIf(firefoxPath === undefined)("the demo", () => {
     await becomes("#devices", /^None/)
   })
 
-  it("signs a user out, and shows nothing of theirs to nobody", async () => {
+  it("sends a push as soon as it is on, before the list of devices is read", async () => {
+    await stage.page.evaluate(`new MutationObserver((_, observer) => {
+      if (state.className !== "on") return
+      observer.disconnect()
+      send.click()
+    }).observe(state, { attributes: true })`)
     await press("Notify me")
+    await becomes("#sent", /delivered/)
+    expect(await shown()).toHaveLength(1)
+  })
+
+  it("signs a user out, and shows nothing of theirs to nobody", async () => {
     await becomes("#state", /^on$/)
     await press("Log out")
     await becomes("#user", /^Nobody is signed in/)
