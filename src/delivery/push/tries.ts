@@ -102,7 +102,8 @@ const trySecond = Effect.fnUntraced(function* (
   if (second === "without-topic") delete headers["topic"]
   if (second === "new-token") {
     const renewed = yield* vapid.renewed(pushService.origin, key, headers["authorization"]!)
-    if (renewed === undefined) return first
+    // The next attempt has the new token. The breaker must hear of this refusal.
+    if (renewed === undefined || end !== undefined) return first
     headers["authorization"] = renewed
   }
   return end ?? (yield* post(request))

@@ -1,0 +1,46 @@
+// Further requests of one attempt, where no running service comes in a test: tokens grow old.
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import webpush from "web-push"
+import { moment } from "#clock/moment.ts"
+import { type Received, type Request, tryFurther } from "#delivery/push/tries.ts"
+import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
+import { PushService } from "#delivery/push-service/push-service.ts"
+
+const { privateKey, publicKey } = webpush.generateVAPIDKeys()
+const keys = Layer.succeed(VapidKeys, {
+  keys: [{ publicKey, privateKey: Redacted.make(privateKey) }],
+  subject: "mailto:ops@example.com"
+})
+const origin = "https://push.example.com"
+
+describe("a refusal of a token that is an hour old", () => {
+  it.effect("is the result where it came too late; the next attempt has a new token", () =>
+    Effect.gen(function* () {
+      const vapid = yield* Vapid
+      const pushService = new PushService(origin, publicKey, {
+        pushesUnderWayMax: 8,
+        hasHeadroom: () => true,
+        breakerOpenMillis: 60_000,
+        retryBaseMillis: 10_000
+      })
+      const refused = yield* vapid.authorization(origin, publicKey)
+      yield* TestClock.adjust("2 hours")
+      const at = yield* moment
+      const lastTryAt = at.monotonic - 1
+      const headers = { authorization: refused }
+      const request = { pushService, key: publicKey, expiresAt: Infinity, lastTryAt, headers }
+      const first: Received = {
+        response: { status: 403, headers: {}, body: "" },
+        result: { kind: "failed", reason: "credentials" },
+        at,
+        pushService
+      }
+      const tools = { vapid, post: () => Effect.die("another request") }
+      const last = yield* tryFurther(tools as never, request as unknown as Request, first)
+      assert.strictEqual(last, first)
+      assert.notStrictEqual(yield* vapid.authorization(origin, publicKey), refused)
+    }).pipe(Effect.provide(Vapid.layer.pipe(Layer.provide(keys))))
+  )
+})
