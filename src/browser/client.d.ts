@@ -14,7 +14,7 @@ export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lo
  * - `push-service`: the browser's push service does not subscribe, or not within 10 s (a switch of
  *   Brave, a blocked network).
  * - `worker`: the service worker could not be registered, or was not active after 10 s in all. A
- *   subscription by an earlier one goes on while it is wanted, and ends otherwise.
+ *   subscription by an earlier worker stays while it is wanted, and ends otherwise.
  * - `offline`: the service or the page's `token` does not respond.
  * - `login`: the service refuses the token, and the next one that `token` gives.
  * - `forbidden`: a closed channel. `limit`: a quota of the service. `service`: its other errors.
@@ -72,14 +72,14 @@ export interface Push extends EventTarget {
    */
   enable(options?: { readonly channels?: ReadonlyArray<string> }): Promise<PushState>
   /**
-   * The user wants no pushes on this device. Works offline, but for the first call where something
-   * else subscribed: the service knows whose that is.
+   * The user wants no pushes on this device. Works offline, unless nothing was recorded here yet
+   * and there is a subscription: only the service knows whether it belongs to this user.
    */
   disable(): Promise<PushState>
   /**
    * Logout: this browser belongs to nobody, and shown pushes are closed. Works offline, without a
-   * token and without the worker's script, for which it waits 10 s at most; for the service 1 s.
-   * Other pages of the site give up what they wait for.
+   * token, and without the worker's script. Waits for the script 10 s at most, for the service 1 s.
+   * Other pages of the site abort what they wait for.
    */
   signOut(): Promise<PushState>
   /** Registers the user, on all devices, to a channel. Rejects with a `PushError`. */
