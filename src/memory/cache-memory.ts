@@ -26,22 +26,22 @@ const parts = {
 
 export type CacheName = keyof typeof parts
 
-/** Looks after which an entry that was not used is dropped: a minute (see upkeep.ts). */
-export const unusedLooks = 4
+/** Sweeps after which an entry that was not used is dropped: a minute (see upkeep.ts). */
+export const unusedSweeps = 4
 
 /** The memory of one cache, or of several that divide it among themselves. */
 export class Share {
   readonly bytesMax: number
   bytes = 0
-  /** Number of calls of `dropUnused` so far. An entry notes in which it was used last. */
-  look = 0
+  /** Calls of `dropUnused` so far. Each entry has the number at which it was used last. */
+  sweeps = 0
   readonly #holders: Array<(since: number) => void> = []
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax
   }
 
-  /** Adds a cache. `drop` drops the entries used last before a look, if they may be dropped. */
+  /** Adds a cache. `drop` drops the entries used last before a sweep, if they may be dropped. */
   join(drop: (since: number) => void): void {
     this.#holders.push(drop)
   }
@@ -50,10 +50,10 @@ export class Share {
     return this.#holders.length
   }
 
-  /** Drops the entries that were not used since several looks. */
+  /** Drops the entries that were not used since `unusedSweeps` sweeps. */
   dropUnused(): void {
-    this.look += 1
-    for (const drop of this.#holders) drop(this.look - unusedLooks)
+    this.sweeps += 1
+    for (const drop of this.#holders) drop(this.sweeps - unusedSweeps)
   }
 }
 
@@ -73,7 +73,7 @@ export class CacheMemory {
     return share
   }
 
-  /** Drops the entries that were not used since several looks. Returns how many bytes those had. */
+  /** Drops the entries that were not used since `unusedSweeps` sweeps. Returns their bytes. */
   dropUnused(): number {
     const before = this.bytes
     for (const share of this.#shares.values()) share.dropUnused()

@@ -5,17 +5,17 @@ import type { Share } from "./cache-memory.ts"
  * When the memory is full, one in 16 new values replaces older ones. A broadcast uses each value
  * once, in the same order: with an LRU cache each would be dropped just before its next use.
  */
-const ofBroadcasts = 16
+const replacedOneInDefault = 16
 
 interface Kept<V> {
   readonly value: V
   readonly bytes: number
-  /** The look of the share in which the value was used last. */
+  /** Sweeps of the share when the value was used last. */
   readonly usedIn: number
 }
 
 export class ReadMemory<V> {
-  /** In the order of the looks in which they were used last. */
+  /** In the order of `usedIn`. */
   readonly #kept = new Map<string, Kept<V>>()
   readonly #share: Share
   readonly #replacedOneIn: number
@@ -23,7 +23,7 @@ export class ReadMemory<V> {
   #unplaced = 0
 
   /** `replacedOneIn`: 1 where the newest values are those that are needed next. */
-  constructor(share: Share, replacedOneIn = ofBroadcasts) {
+  constructor(share: Share, replacedOneIn = replacedOneInDefault) {
     this.#share = share
     this.#replacedOneIn = replacedOneIn
     share.join((since) => this.#dropUnused(since))
@@ -32,10 +32,10 @@ export class ReadMemory<V> {
   find(key: string): V | undefined {
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
-    const { look } = this.#share
-    if (kept.usedIn !== look) {
+    const { sweeps } = this.#share
+    if (kept.usedIn !== sweeps) {
       this.#kept.delete(key)
-      this.#kept.set(key, { ...kept, usedIn: look })
+      this.#kept.set(key, { ...kept, usedIn: sweeps })
     }
     return kept.value
   }
@@ -45,7 +45,7 @@ export class ReadMemory<V> {
     this.placeMade(key, bytes, () => ({ value, bytes }))
   }
 
-  /** The same of a value that is made only to be kept. `bytesAbout`: the bytes expected of it. */
+  /** As `place`, of a value that is made only if it is kept. `bytesAbout`: its expected bytes. */
   placeMade(key: string, bytesAbout: number, make: () => Omit<Kept<V>, "usedIn">): void {
     this.drop(key)
     if (!this.#fits(bytesAbout) && ++this.#unplaced % this.#replacedOneIn !== 0) return
@@ -55,7 +55,7 @@ export class ReadMemory<V> {
       if (this.#fits(made.bytes)) break
       this.drop(oldest)
     }
-    this.#kept.set(key, { ...made, usedIn: this.#share.look })
+    this.#kept.set(key, { ...made, usedIn: this.#share.sweeps })
     this.#share.bytes += made.bytes
   }
 

@@ -7,18 +7,18 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Settings } from "#config"
 import { gauge } from "#telemetry/process-metrics.ts"
-import { CacheMemory, Caches, cacheNames, unusedLooks } from "./cache-memory.ts"
+import { CacheMemory, Caches, cacheNames, unusedSweeps } from "./cache-memory.ts"
 
 const mebibyte = 1024 ** 2
-/** A quarter of the time after which an unused entry is dropped: see `unusedLooks`. */
-const lookMillis = 60_000 / unusedLooks
+/** Milliseconds between two sweeps: an entry that was not used for a minute is dropped. */
+const sweepMillis = 60_000 / unusedSweeps
 /** A process at rest takes less of a core than this. */
 const restShareMax = 0.05
-/** A heap that has more in use is not collected until caches drop what they do not use. */
+/** A heap with more bytes in use is not collected until caches drop entries. */
 const inUseMax = 100 * mebibyte
-/** In use of a program without its caches (measured). */
+/** Bytes of the heap that a process without its caches has in use (measured). */
 const programBytes = 40 * mebibyte
-/** Less that was dropped, or by which the heap has grown since, is not worth the halt. */
+/** A collection that can free less is not worth the halt. */
 const garbageMin = 24 * mebibyte
 
 /**
@@ -54,9 +54,9 @@ interface Use {
 }
 
 /**
- * Whether to collect the garbage of a process at rest. A collection halts the process by what is in
- * use: for 0.1 s with 40 MiB and for 0.6 s with 300, almost as long as the renewal of a lease may
- * take. V8 does not tell how much that is, only what it is at most.
+ * Whether to collect the garbage of a process at rest. A collection halts the process: for 0.1 s
+ * with 40 MiB in use and for 0.6 s with 300, almost as long as the renewal of a lease may take. V8
+ * shows only an upper bound of the bytes in use.
  */
 export const isWorthHalt = ({ caches, garbage, heap }: Use): boolean =>
   garbage >= garbageMin && Math.min(heap, programBytes + caches) <= inUseMax
@@ -70,13 +70,13 @@ const upkeep = Effect.fnUntraced(function* (caches: CacheMemory) {
   let droppedBytes = 0
   let before = cpuMillis()
   while (true) {
-    yield* Effect.sleep(lookMillis)
+    yield* Effect.sleep(sweepMillis)
     const dropped = caches.dropUnused()
     droppedBytes += dropped
     const now = cpuMillis()
-    const isAtRest = now - before < restShareMax * lookMillis
+    const isAtRest = now - before < restShareMax * sweepMillis
     before = now
-    // The rest of a broadcast's entries is dropped in the next looks: one collection is enough.
+    // The next sweeps drop the rest of a broadcast's entries: one collection is enough.
     if (!isAtRest || dropped >= garbageMin) continue
     const { heapTotal, heapUsed } = process.memoryUsage()
     const cached = Math.max(0, caches.bytes - collected.caches)

@@ -86,8 +86,8 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   // A renewal without a login and a restore take nothing from another user, and an import only
   // from a stand-in.
   const isImport = command.imported === true && found.standIn !== true
-  const isOthers = command.replaces?.renewal !== undefined || command.restored === true
-  const takesNothing = isOthers || isImport
+  const isRenewalOrRestore = command.replaces?.renewal !== undefined || command.restored === true
+  const takesNothing = isRenewalOrRestore || isImport
   const isAllowed = !takesNothing && hasSameKeys(found.data, command.data)
   return { user, id, seq: stored.seq, page, isAllowed }
 }

@@ -29,9 +29,9 @@ it("appends each job once, however often the broadcast was resumed", async () =>
       const subject = subjects.shard(broadcast, shard)
       yield* log.once("work", { subject, type: "shard/1", body: job(shard) })
     }
-    const resume = Effect.fnUntraced(function* (run: number, isPresent = () => true) {
+    const resume = Effect.fnUntraced(function* (run: number, isOvertaken = () => false) {
       const before = nc.stats().outMsgs
-      yield* beginRun(log, { broadcast, run }, false, isPresent)
+      yield* beginRun(log, { broadcast, run }, false, isOvertaken)
       return nc.stats().outMsgs - before
     })
     const runs = Effect.fnUntraced(function* () {
@@ -54,7 +54,7 @@ it("appends each job once, however often the broadcast was resumed", async () =>
     assert.isBelow(yield* resume(5), 16)
     // Overtaken by a later change, the rest is useless.
     let left = 3
-    yield* resume(6, () => left-- > 0)
+    yield* resume(6, () => left-- <= 0)
     assert.deepEqual((yield* runs()).at(-1), [6, 3])
     yield* resume(7)
     assert.deepEqual((yield* runs()).at(-1), [7, 16])

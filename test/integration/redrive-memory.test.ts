@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { makeRedriveFilter } from "#delivery/recipients/redrive-filter.ts"
 import type { ShardJob } from "#domain/job.ts"
-import { CacheMemory, Caches, unusedLooks } from "#memory/cache-memory.ts"
+import { CacheMemory, Caches, unusedSweeps } from "#memory/cache-memory.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -57,12 +57,12 @@ it("remembers the pushes of a redrive until a minute after its last shard", asyn
     const filter = yield* makeRedriveFilter
     const reached = (of: ShardJob) =>
       Effect.map(filter(of, targets), (found) => found.map(({ id }) => id))
-    for (let look = 0; look <= unusedLooks; look++) {
+    for (let sweep = 0; sweep <= unusedSweeps; sweep++) {
       assert.deepEqual(yield* reached(job), ["dead"])
       caches.dropUnused()
       assert.isAbove(caches.bytesOf("redrives"), 0)
     }
-    for (let look = 0; look <= unusedLooks; look++) caches.dropUnused()
+    for (let sweep = 0; sweep <= unusedSweeps; sweep++) caches.dropUnused()
     assert.equal(caches.bytesOf("redrives"), 0)
     assert.deepEqual(yield* reached(job), ["dead"])
     // Another redrive takes the place of the last one.

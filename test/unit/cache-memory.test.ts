@@ -1,6 +1,6 @@
 // The memory that caches share: its bounds, what is kept when it is full, and how it is given back.
 import { assert, describe, it } from "vitest"
-import { CacheMemory, cacheNames, Share, unusedLooks } from "#memory/cache-memory.ts"
+import { CacheMemory, cacheNames, Share, unusedSweeps } from "#memory/cache-memory.ts"
 import { ReadMemory } from "#memory/read-memory.ts"
 import { collector, isWorthHalt } from "#memory/upkeep.ts"
 import { CachedEntries } from "#nats/kv/cached-entries.ts"
@@ -40,7 +40,7 @@ describe("the memory of all caches", () => {
     const caches = new CacheMemory(16_000)
     const memory = new ReadMemory<number>(caches.share("subscriptions"))
     for (const name of ["a", "b", "c"]) memory.place(name, 1, 100)
-    for (let look = 0; look < unusedLooks; look++) {
+    for (let sweep = 0; sweep < unusedSweeps; sweep++) {
       assert.equal(caches.dropUnused(), 0)
       assert.equal(memory.find("b"), 1)
     }
@@ -51,7 +51,7 @@ describe("the memory of all caches", () => {
       [undefined, 1, undefined, 1]
     )
     assert.equal(caches.bytesOf("subscriptions"), 200)
-    for (let look = 0; look < unusedLooks; look++) caches.dropUnused()
+    for (let sweep = 0; sweep < unusedSweeps; sweep++) caches.dropUnused()
     assert.equal(caches.bytes, 200)
     assert.equal(caches.dropUnused(), 200)
     assert.equal(caches.bytes, 0)
@@ -66,7 +66,7 @@ describe("the memory of all caches", () => {
         () => {}
       )
     for (const key of ["mine", "used", "unused"]) entries.add(key, 1, 1, 0)
-    for (let look = 0; look <= unusedLooks; look++) {
+    for (let sweep = 0; sweep <= unusedSweeps; sweep++) {
       entries.begin()
       assert.equal(entries.find("used")?.value, 1)
       assert.equal(caches.dropUnused(), 0)

@@ -7,14 +7,14 @@ import { filters, subjects } from "#streams/subjects.ts"
 import { handOn } from "../jobs/hold.ts"
 import { lastResult, waitOf } from "../jobs/next-attempt.ts"
 import { outcomeSubject } from "../jobs/record/record.ts"
-import { eachJob, type StoredJob } from "./each-job.ts"
+import { eachMessage, type StoredMessage } from "./each-message.ts"
 
 type Log = EventLog["Service"]
 
 /** The remaining wait begins when the new job is stored. */
 const againOne = Effect.fnUntraced(function* (
   log: Log,
-  { job, storedAt, subject }: StoredJob<"retry/1">,
+  { message: job, storedAt, subject }: StoredMessage<"retry/1">,
   run: number
 ) {
   const last = yield* log.last("work", outcomeSubject.retry(job))
@@ -32,10 +32,10 @@ interface Run {
 
 const runIn = ({ run = 0 }: { readonly run?: number }) => run
 
-/** The latest run of the job of each shard: there are 65,536 shards at most. */
+/** The latest run that each shard has a job of. A broadcast has at most 65,536 shards. */
 const latestRuns = Effect.fnUntraced(function* (log: Log, { broadcast, run }: Run) {
   const latest = new Map<string, number>()
-  yield* eachJob(log, "shard/1", filters.shardsOf(broadcast), ({ job, subject }) =>
+  yield* eachMessage(log, "shard/1", filters.shardsOf(broadcast), ({ message: job, subject }) =>
     Effect.sync(() => {
       const place = subjects.jobOfRun(subject, run)
       latest.set(place, Math.max(latest.get(place) ?? 0, runIn(job)))
@@ -45,26 +45,26 @@ const latestRuns = Effect.fnUntraced(function* (log: Log, { broadcast, run }: Ru
 })
 
 /**
- * Appends the jobs of a run: all shards, the finished ones, too, because removals and retries that
- * follow from their outcomes may be missing. Retries only with `isSettled`: no attempt of an
- * earlier run is under way. Shards need not wait: their outcomes say which worker has them.
- * `isPresent`: whether no later change is known, which would make the rest useless.
+ * Appends the jobs of a run. All shards get one, also finished ones, because removals and retries
+ * that follow from their outcomes may be missing. Retries get one only with `isSettled`: no attempt
+ * of an earlier run is under way. Shards need not wait: their outcomes say which worker has them.
+ * `isOvertaken`: whether a later change is known, which makes jobs of this run useless.
  */
 export const beginRun = Effect.fnUntraced(function* (
   log: Log,
   of: Run,
   isSettled: boolean,
-  isPresent: () => boolean
+  isOvertaken: () => boolean
 ) {
   const { broadcast, run } = of
-  const isWanted = (job: { readonly run?: number }) => runIn(job) < run && isPresent()
+  const isWanted = (job: { readonly run?: number }) => runIn(job) < run && !isOvertaken()
   const latest = yield* latestRuns(log, of)
-  yield* eachJob(log, "shard/1", filters.shardsOf(broadcast), ({ job, subject }) => {
+  yield* eachMessage(log, "shard/1", filters.shardsOf(broadcast), ({ message: job, subject }) => {
     const isLatest = runIn(job) >= (latest.get(subjects.jobOfRun(subject, run)) ?? 0)
     return isLatest && isWanted(job) ? handOn(log, subject, job, run) : Effect.void
   })
   if (!isSettled) return
-  yield* eachJob(log, "retry/1", filters.retriesOf(broadcast), (stored) =>
-    isWanted(stored.job) ? againOne(log, stored, run) : Effect.void
+  yield* eachMessage(log, "retry/1", filters.retriesOf(broadcast), (stored) =>
+    isWanted(stored.message) ? againOne(log, stored, run) : Effect.void
   )
 })

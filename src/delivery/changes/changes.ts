@@ -22,12 +22,15 @@ import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import { beginRun } from "./begin-run.ts"
 import { endLost, endWaiting } from "./end-waiting.ts"
 
-/** Workers hear of a pause within a second, and record the attempts under way at once. */
+/**
+ * Added to the longest attempt: a worker receives a change within a second, and then needs time to
+ * store the outcomes of attempts that were under way.
+ */
 const recordedMillis = 5_000
-/** A change that is overtaken later than this was in the log before. */
-const newsMillis = 60_000
-/** Every process has heard of a resume, or is away, this long after it. */
-const heardMillis = 120_000
+/** An overtaken change that is older than this was logged when it was new. */
+const overtakenLoggedMillis = 60_000
+/** A process that has not received a resume after this time does not run. */
+const receivedMillis = 120_000
 
 /** Whether nothing of a broadcast can wait any more. */
 const isOver = Effect.fnUntraced(function* (
@@ -73,8 +76,9 @@ interface Tools {
 }
 
 /**
- * The sixth delivery comes 31 s after the change. After that at each doubled number, because a
- * broadcast that lacks more than retries stays unfinished for weeks.
+ * Whether a delivery of a cancellation also reads the outcomes: the sixth, 31 s after the change,
+ * and then each doubled number, because a broadcast that lacks more than retries stays unfinished
+ * for weeks.
  */
 const looksForLost = (deliveryCount: number): boolean =>
   Number.isInteger(Math.log2(deliveryCount / 6))
@@ -87,19 +91,19 @@ const carryOn = Effect.fnUntraced(function* (
 ) {
   const now = yield* Clock.currentTimeMillis
   const { pausedAt, type } = change
-  // Pauses and resumes that alternate would else hold up the changes of other broadcasts.
-  const isPresent = () => type === "broadcast.cancelled/1" || orderOf(change) === "send"
+  // Otherwise pauses and resumes that alternate would delay the changes of other broadcasts.
+  const isOvertaken = () => type === "broadcast.resumed/1" && orderOf(change) !== "send"
   const unsettledMillis = pausedAt === undefined ? 0 : pausedAt + settleMillis - now
-  if (pausedAt !== undefined) yield* beginRun(tools.log, change, unsettledMillis <= 0, isPresent)
+  if (pausedAt !== undefined) yield* beginRun(tools.log, change, unsettledMillis <= 0, isOvertaken)
   const againMillis = postponedMillis(deliveryCount)
   if (type === "broadcast.cancelled/1") {
     yield* endWaiting(tools, change.broadcast)
     if (now >= at + settleMillis && looksForLost(deliveryCount)) yield* endLost(tools, change)
-  } else if (unsettledMillis <= 0 && now >= at + heardMillis) return done
+  } else if (unsettledMillis <= 0 && now >= at + receivedMillis) return done
   return later(unsettledMillis > 0 ? Math.min(unsettledMillis, againMillis) : againMillis)
 })
 
-/** The counts may be a second old. What cannot be read now is missing in the line. */
+/** Logs a change. The counts may be a second old; the line lacks what cannot be read now. */
 const logChange = Effect.fnUntraced(function* (change: StateChange) {
   const { broadcast, by, channel, type } = change
   const entry = (yield* Buckets).get("broadcasts", keys.broadcast(broadcast))
@@ -118,7 +122,7 @@ const logChange = Effect.fnUntraced(function* (change: StateChange) {
 })
 
 /** Whether a change is the last one of a broadcast that is not over. */
-const isPresent = Effect.fnUntraced(function* (
+const isCurrent = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { seq }: Delivery,
   change: StateChange
@@ -128,20 +132,22 @@ const isPresent = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether a change is worth a line. A consumer that is made again delivers the changes of years;
- * yet what is overtaken within a minute has happened.
+ * Whether to log a change. `isOvertaken`: by a later change, or by the end of the broadcast. A
+ * consumer that is made again delivers the changes of years, which have their lines. A change that
+ * is overtaken within a minute has none yet.
  */
-export const isNews = (isOld: boolean, ageMillis: number): boolean =>
-  !isOld || ageMillis < newsMillis
+export const isWorthLogging = (isOvertaken: boolean, ageMillis: number): boolean =>
+  !isOvertaken || ageMillis < overtakenLoggedMillis
 
 const handle = Effect.fnUntraced(function* (tools: Tools, delivery: Delivery, change: StateChange) {
   const { log } = tools
-  const present = yield* Effect.exit(isPresent(log, delivery, change))
-  const isOld = present._tag === "Success" && !present.value
+  const current = yield* Effect.exit(isCurrent(log, delivery, change))
+  const isOvertaken = current._tag === "Success" && !current.value
   const ageMillis = (yield* Clock.currentTimeMillis) - delivery.at
-  // Before a failure comes back: the line is that of the first delivery.
-  if (delivery.deliveryCount === 1 && isNews(isOld, ageMillis)) yield* logChange(change)
-  if (!(yield* present)) return done
+  // A failed read ends this delivery below, and only the first delivery writes the line.
+  if (delivery.deliveryCount === 1 && isWorthLogging(isOvertaken, ageMillis))
+    yield* logChange(change)
+  if (!(yield* current)) return done
   switch (change.type) {
     case "broadcast.paused/1":
       return yield* expire(log, delivery, change)

@@ -10,7 +10,7 @@ import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { lastResult, nextAttemptOf, waitOf, withFormer } from "../jobs/next-attempt.ts"
 import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record/record.ts"
 import type { JobTools } from "../jobs/tools.ts"
-import { eachJob } from "./each-job.ts"
+import { eachMessage } from "./each-message.ts"
 
 /** A retry that is due sooner is left to its worker, which may be sending it. */
 const dueMillis = 1_000
@@ -23,7 +23,7 @@ type Waiting = Pick<
   "broadcast" | "channel" | "user" | "subscription" | "service" | "attempts" | "reason"
 >
 
-/** Ends a push, unless it has ended or, as `isDue` says of its last outcome, its worker ends it. */
+/** Ends a push, unless it has ended. `isDue`: given its last outcome, a worker will end it. */
 const endOne = Effect.fnUntraced(function* (
   { log, record }: Tools,
   push: Waiting,
@@ -47,9 +47,9 @@ const endOne = Effect.fnUntraced(function* (
   )
 })
 
-/** By the jobs of the retries. */
+/** Ends the retries of a broadcast that wait, by their jobs. */
 export const endWaiting = (tools: Tools, broadcast: number) =>
-  eachJob(tools.log, "retry/1", filters.retriesOf(broadcast), ({ job, storedAt }) =>
+  eachMessage(tools.log, "retry/1", filters.retriesOf(broadcast), ({ message: job, storedAt }) =>
     endOne(
       tools,
       job,
@@ -58,15 +58,16 @@ export const endWaiting = (tools: Tools, broadcast: number) =>
   )
 
 /**
- * By the outcomes of the shards: for retries whose jobs somebody purged. Reads all of them, so only
- * where the jobs did not suffice; no attempt may be under way any more.
+ * Ends the retries of a broadcast whose jobs somebody purged, by the outcomes of its shards. Call
+ * it only where `endWaiting` did not suffice, as it reads all outcomes, and when no attempt is
+ * under way any more.
  */
 export const endLost = (
   tools: Tools,
   { broadcast, channel }: Pick<BroadcastRef, "broadcast" | "channel">
 ) => {
   const filter = filters.shardOutcomesIn(channel as ChannelToken, broadcast)
-  return eachJob(tools.log, "outcome/1", filter, ({ job: { results } }) =>
+  return eachMessage(tools.log, "outcome/1", filter, ({ message: { results } }) =>
     Effect.forEach(
       results.filter(({ fate }) => fate === "retrying"),
       ({ attempt: attempts, ...push }) =>

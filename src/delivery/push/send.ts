@@ -41,7 +41,7 @@ interface SendTools {
   readonly log: EventLog["Service"]
   readonly policy: EndpointPolicy
   readonly retryBaseMillis: number
-  readonly furtherMillis: number
+  readonly triesMillis: number
 }
 
 interface Conditions {
@@ -163,7 +163,7 @@ const attempt = Effect.fnUntraced(function* (
   pushService: PushService,
   key: string
 ): Effect.fn.Return<Attempt> {
-  const { furtherMillis, policy, pushServices, retryBaseMillis, vapid } = tools
+  const { policy, pushServices, retryBaseMillis, triesMillis, vapid } = tools
   const sealed = bodyOf()
   const sentAt = yield* moment
   const conditions = { policy, retryBaseMillis, keyFault: vapid.fault(key) }
@@ -177,7 +177,7 @@ const attempt = Effect.fnUntraced(function* (
   const authorization = yield* vapid.authorization(origin, key)
   const request: Request = {
     ...{ pushService, key, target, expiresAt: ref.expiresAt, body },
-    lastTryAt: sentAt.monotonic + furtherMillis,
+    lastTryAt: sentAt.monotonic + triesMillis,
     path: target.stored.data.endpoint.slice(origin.length),
     headers: headersOf(ref, authorization, body !== undefined)
   }
@@ -203,7 +203,7 @@ export const makeSend = Effect.gen(function* () {
   const tools: SendTools = {
     post: (request) => post(client, request),
     ...{ vapid, pushServices, log, policy, retryBaseMillis },
-    furtherMillis: attemptLimitsOf(pushTimeoutMillis).furtherMillis
+    triesMillis: attemptLimitsOf(pushTimeoutMillis).triesMillis
   }
 
   return <E>(push: PushToSend, turn: Effect.Effect<unknown, E>): Effect.Effect<Attempt, E> =>

@@ -18,7 +18,7 @@ export interface Request {
   readonly key: string
   readonly target: Target
   readonly expiresAt: number
-  /** No further try begins later, by the monotonic clock. */
+  /** Latest start of another try, in milliseconds of the monotonic clock. */
   readonly lastTryAt: number
   readonly path: string
   readonly headers: Record<string, string>

@@ -14,7 +14,7 @@ import type { Target } from "../push/target.ts"
 /** Of V8's heap (measured): the key of a push and its place in a set. */
 const pushBytes = 210
 
-/** Who gets the last redrive, and in which look of the memory it was asked for. */
+/** The pushes of the last redrive. `usedIn`: sweeps of the share when they were used last. */
 interface Known {
   readonly broadcast: number
   readonly pushes: ReadonlySet<string>
@@ -45,7 +45,7 @@ export const makeRedriveFilter = Effect.gen(function* () {
     redrives: number
   ) {
     if (known?.broadcast === broadcast) {
-      known.usedIn = share.look
+      known.usedIn = share.sweeps
       return known.pushes
     }
     const pushes = new Set<string>()
@@ -59,7 +59,7 @@ export const makeRedriveFilter = Effect.gen(function* () {
             if (isUndelivered(fate)) pushes.add(pushKey(user, subscription))
         })
     )
-    keep({ broadcast, pushes, usedIn: share.look })
+    keep({ broadcast, pushes, usedIn: share.sweeps })
     return pushes
   }, alone.withPermits(1))
 

@@ -10,7 +10,7 @@ import type {
 import { listBytesMax, listFits } from "./list-bounds.ts"
 import { isStandIn } from "./stand-in.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
-import { boundTombstones, removedAt, spend, type Tombstone } from "./tombstone.ts"
+import { boundTombstones, removedAt, type Tombstone, withoutRenewal } from "./tombstone.ts"
 
 export interface StoredSubscription extends Judged {
   readonly data: SubscriptionData
@@ -160,7 +160,7 @@ const removeNamed = (
   { id, lastModified }: SubscriptionDelete["removed"][number]
 ): SubscriptionList =>
   storedIn(list, id) === undefined
-    ? { ...list, tombstones: spend(list.tombstones, id) }
+    ? { ...list, tombstones: withoutRenewal(list.tombstones, id) }
     : remove(list, id, lastModified)
 
 const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {

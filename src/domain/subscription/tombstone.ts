@@ -14,8 +14,8 @@ type Tombstones = Readonly<Record<string, Tombstone>>
 export const tombstonesMax = 1_000
 
 /**
- * Beyond this the oldest secrets of ended subscriptions are void. A logout everywhere names each
- * one in one message of LOG, of at most 32 KiB: 104 bytes for each, and for 50 subscriptions.
+ * Beyond this the oldest secrets of ended subscriptions are void. A logout everywhere names all of
+ * them and 50 subscriptions in one message of LOG: 104 bytes for each, of at most 32 KiB.
  */
 export const renewablesMax = 100
 
@@ -36,7 +36,7 @@ export const renewables = (tombstones: Tombstones) =>
   )
 
 /** Voids the secret of an ended subscription. */
-export const spend = (tombstones: Tombstones, id: string): Tombstones =>
+export const withoutRenewal = (tombstones: Tombstones, id: string): Tombstones =>
   renewalIn(tombstones, id) === undefined
     ? tombstones
     : { ...tombstones, [id]: removedAt(tombstones[id]!) }
@@ -53,5 +53,5 @@ export const boundTombstones = (given: Tombstones): Tombstones => {
   return renewables(tombstones)
     .sort((a, b) => a.lastModified - b.lastModified)
     .slice(0, -renewablesMax)
-    .reduce((kept, { id }) => spend(kept, id), tombstones)
+    .reduce((kept, { id }) => withoutRenewal(kept, id), tombstones)
 }

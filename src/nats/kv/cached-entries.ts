@@ -13,7 +13,7 @@ export interface CachedEntry<V> {
   revision: number
   /** Characters of the JSON, as it was read or written last. */
   textBytes: number
-  /** The look of the share in which the entry was used last. */
+  /** Sweeps of the share when the entry was used last. */
   usedIn: number
 }
 
@@ -50,7 +50,7 @@ export class CachedEntries<V> {
 
   find(key: string): CachedEntry<V> | undefined {
     const entry = this.#entries.get(key)
-    if (entry !== undefined) entry.usedIn = this.#share.look
+    if (entry !== undefined) entry.usedIn = this.#share.sweeps
     return entry
   }
 
@@ -60,7 +60,7 @@ export class CachedEntries<V> {
   }
 
   add(key: string, value: V | undefined, revision: number, textBytes: number): CachedEntry<V> {
-    const entry: CachedEntry<V> = { value, revision, textBytes, usedIn: this.#share.look }
+    const entry: CachedEntry<V> = { value, revision, textBytes, usedIn: this.#share.sweeps }
     this.#entries.set(key, entry)
     this.#grow(weightOf(textBytes))
     return entry

@@ -7,7 +7,7 @@ import { IdentitySettings } from "#identity/settings.ts"
 import { known } from "#identity/verdict.ts"
 import { Failures } from "#identity/verification/failures.ts"
 import { Verifications } from "#identity/verification/verifications.ts"
-import { CacheMemory, Caches, unusedLooks } from "#memory/cache-memory.ts"
+import { CacheMemory, Caches, unusedSweeps } from "#memory/cache-memory.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
 
@@ -40,13 +40,13 @@ it.live("is bounded by the budget, holds the tokens in use, and is given back", 
     assert.strictEqual(verifications, names.length)
     assert.isAtMost(caches.bytesOf("logins"), bytesMax / 16)
     assert.isAtLeast(caches.bytesOf("logins"), 10 * groupsMax * 100)
-    for (let look = 0; look <= unusedLooks; look++) {
+    for (let sweep = 0; sweep <= unusedSweeps; sweep++) {
       yield* verified(names.at(-1)!, asker)
       caches.dropUnused()
     }
     assert.strictEqual(verifications, names.length)
     assert.isBelow(caches.bytesOf("logins"), 2 * groupsMax * 150)
-    for (let look = 0; look <= unusedLooks; look++) caches.dropUnused()
+    for (let sweep = 0; sweep <= unusedSweeps; sweep++) caches.dropUnused()
     assert.strictEqual(caches.bytes, 0)
     yield* verified(names.at(-1)!, asker)
     assert.strictEqual(verifications, names.length + 1)

@@ -33,13 +33,13 @@ export const limitsOf = (pushTimeoutMillis: number): Limits => {
 }
 
 /**
- * Bounds on all requests of one attempt, of which most need one. After a pause, and after a
- * worker's last outcome, others wait until an attempt must be over.
+ * Bounds on one attempt: most make one request, some several. After a pause, and after the last
+ * outcome of a worker, other workers wait until an attempt must be over.
  */
 export const attemptLimitsOf = (pushTimeoutMillis: number) => {
-  /** From the first request on: no other one begins later. */
-  const furtherMillis = pushTimeoutMillis / 2
-  return { furtherMillis, attemptMillis: furtherMillis + limitsOf(pushTimeoutMillis).totalMillis }
+  /** From the start of the first request of an attempt to that of its last one. */
+  const triesMillis = pushTimeoutMillis / 2
+  return { triesMillis, attemptMillis: triesMillis + limitsOf(pushTimeoutMillis).totalMillis }
 }
 
 const { NGHTTP2_HTTP_1_1_REQUIRED } = constants

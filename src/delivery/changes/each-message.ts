@@ -4,31 +4,31 @@ import type { Message } from "#domain/messages/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 
-/** Messages that are looked at together. */
+/** Messages that are handled at the same time. */
 const atOnce = 64
 
 type Kind = "shard/1" | "retry/1" | "outcome/1"
 
-export interface StoredJob<T extends Kind> {
-  readonly job: Message<T>
+export interface StoredMessage<T extends Kind> {
+  readonly message: Message<T>
   readonly subject: string
   readonly storedAt: number
 }
 
-export const eachJob = Effect.fnUntraced(function* <T extends Kind>(
+export const eachMessage = Effect.fnUntraced(function* <T extends Kind>(
   log: EventLog["Service"],
   type: T,
   filter: string,
-  each: (stored: StoredJob<T>) => Effect.Effect<void, NatsUnavailable>
+  each: (stored: StoredMessage<T>) => Effect.Effect<void, NatsUnavailable>
 ) {
-  let some: Array<StoredJob<T>> = []
+  let some: Array<StoredMessage<T>> = []
   const handleSome = Effect.suspend(() => {
     const list = some
     some = []
     return Effect.forEach(list, each, { concurrency: atOnce, discard: true })
   })
   yield* log.replay("work", [filter], ({ at, message, subject }) => {
-    if (message.type === type) some.push({ job: message as Message<T>, subject, storedAt: at })
+    if (message.type === type) some.push({ message: message as Message<T>, subject, storedAt: at })
     return some.length < atOnce ? undefined : handleSome
   })
   yield* handleSome
