@@ -117,7 +117,7 @@ const restoreUser = Effect.fnUntraced(function* (
       return
     }
     expect = appended.seq
-    // Another user may have stored the subscription since the look above.
+    // Another user may have stored the subscription since its owner was read.
     if (found.cause !== suspended && (yield* isRejected(expect))) counts.moved += 1
     else countRestored(counts, found)
   }

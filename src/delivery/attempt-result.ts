@@ -41,8 +41,8 @@ export type AttemptResult = ResponseResult | Deferred | Expired
 export type Attempt = AttemptResult & {
   /**
    * "response": the push service decided by its response, given those before it. "connection": no
-   * response came, or one too late for another request. "process": this process decided, before it
-   * sent the next request.
+   * response came, or it came too late to send the next request. "process": this process decided,
+   * before it sent the next request.
    */
   readonly decidedBy: "response" | "connection" | "process"
   /** HTTP status; absent without a response. */

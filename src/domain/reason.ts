@@ -1,7 +1,6 @@
 // The closed set of reasons: one word for why a push has its outcome. Dead letters, audits and
 // broadcasts show these words, metrics only those that count as a strike against a subscription
-// (strike.ts).
-// src/delivery/README.md explains each. Pure.
+// (strike.ts). src/delivery/README.md explains each. Pure.
 import * as Schema from "effect/Schema"
 
 /** Reasons for which a subscription is removed. */

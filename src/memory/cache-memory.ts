@@ -12,7 +12,7 @@ const parts = {
   registrations: 4,
   /** The payloads of broadcasts, padded, and to whom they go. */
   payloads: 1,
-  /** Broadcasts of LOG that this process has planned and is about to send. */
+  /** Messages of broadcasts that this process has planned and is about to send. */
   log: 1,
   /** The pushes that a redrive may send again: as many as there are, until a minute after it. */
   redrives: 0,

@@ -83,8 +83,8 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const [id, found] = marked ?? unmarked ?? []
   if (id === undefined || found === undefined) return undefined
   const page = keys.endpointOwners(hash)
-  // A renewal without a login and a restore take nothing from another user, and an import only
-  // from a stand-in.
+  // A renewal without a login or a restore takes nothing from another user, and an import takes
+  // only from a stand-in.
   const isImport = command.imported === true && found.standIn !== true
   const isRenewalOrRestore = command.replaces?.renewal !== undefined || command.restored === true
   const takesNothing = isRenewalOrRestore || isImport

@@ -45,7 +45,7 @@ export const createOnce = async (file: string, text: string): Promise<void> => {
   }
 }
 
-/** Replaces a file atomically: readers see the old or the new text. On disk when this returns. */
+/** Replaces a file atomically: readers see the old or the new text. Resolves once it is on disk. */
 export const replace = async (file: string, text: string): Promise<void> => {
   const draft = draftOf(file)
   await writeNew(draft, () => text)

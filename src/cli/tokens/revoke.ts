@@ -22,7 +22,7 @@ const revoke = Effect.fnUntraced(function* (name: string) {
   if (token === undefined) return yield* failed(`there is no token ${name}`)
   const isStored = token.revokedAt !== undefined
   const seq = isStored ? last : yield* append(name, hash, last)
-  // Also for an earlier try, which may have ended before that.
+  // Wait also for the command of an earlier try, which may have ended before its effect.
   yield* untilApplied("permissions", keys.token(hash), seq)
   const effect = isStored ? "nothing to change" : "within a second no gateway accepts it"
   yield* Console.log(`the token ${name} is revoked: ${effect}`)

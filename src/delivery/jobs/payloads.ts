@@ -11,7 +11,7 @@ import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcas
 import { pad } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 
-/** Of memory: a variant with its language, and a user, channel or payload with its objects. */
+/** Bytes of memory: a variant with its language; a user, channel or payload with its objects. */
 const variantBytes = 300
 const itemBytes = 100
 
@@ -26,7 +26,7 @@ interface Variant {
 export interface Payload {
   readonly variantOf: (target: Target) => Variant
   readonly to: Recipients
-  /** Of memory, about: 5 KB, and 0.2 MB with all variants and recipients. */
+  /** Bytes of memory, about: 5 KB, or 0.2 MB with all variants and recipients. */
   readonly bytes: number
 }
 

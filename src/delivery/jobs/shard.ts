@@ -55,7 +55,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const isStored = isFirst ? undefined : ensured(message, pushed.to)
     const send = Effect.fnUntraced(function* (found: Audience) {
       const claimed = isFirst ? claim.first(message, found) : claim.again(message, found)
-      // Both wait for the disk of nats-server: in a row, the first push would wait twice.
+      // Both wait for the disk of nats-server. One after the other would delay the first push.
       const begun = appendNext(log, tools, message, false)
       const [past] = yield* Effect.all([claimed, begun], { concurrency: 2 })
       if (past === "taken") return later(takenMillis)

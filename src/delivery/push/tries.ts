@@ -53,7 +53,7 @@ const matched = (log: EventLog["Service"], { target }: Request, vapidKey: string
     })
     .pipe(Effect.ignore)
 
-/** The end of an attempt that needs another try, but has none left. */
+/** Why an attempt that needs another request ends without it. */
 type NoTry = "expired" | "late"
 
 const noTryAfter = ({ expiresAt, lastTryAt }: Request, { at }: Received): NoTry | undefined => {

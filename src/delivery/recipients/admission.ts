@@ -16,7 +16,7 @@ const readingMax = 8
 /** The same of broadcasts with a rate, which wait for their turns only afterwards. */
 const limitedReadingMax = 2
 
-/** Broadcasts of which the first read is known: beyond that, the oldest has another one. */
+/** Most broadcasts whose first read is known. Beyond it, the oldest is dropped. */
 const firstReadsMax = 1_000
 
 interface Admitted {
@@ -26,8 +26,8 @@ interface Admitted {
 }
 
 /**
- * Returns a function that runs the first read of a broadcast alone, and the others after it. Beside
- * others it would take as long as all of them, and nothing would be sent meanwhile.
+ * Returns a function that runs the first read of a broadcast before its others. If they ran at the
+ * same time, the first would end as late as the others, and no push would be sent until then.
  */
 const makeFirstAlone = () => {
   const firsts = new Map<number, Latch.Latch>()

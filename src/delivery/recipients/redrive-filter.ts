@@ -11,7 +11,7 @@ import { filters } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
 
-/** Of V8's heap (measured): the key of a push and its place in a set. */
+/** Bytes of V8's heap (measured): the key of a push and its place in a set. */
 const pushBytes = 210
 
 /** The pushes of the last redrive. `usedIn`: sweeps of the share when they were used last. */

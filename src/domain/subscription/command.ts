@@ -48,7 +48,7 @@ export const SubscriptionPut = Schema.Struct({
 export type SubscriptionPut = typeof SubscriptionPut.Type
 
 /**
- * Removed by the user, one or many at once. Of one that a push service had ended, the secret that
+ * Removed by the user, one or many at once. If a push service had ended one before, the secret that
  * renews it is void from then on.
  */
 export const SubscriptionDelete = Schema.Struct({

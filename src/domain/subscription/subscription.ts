@@ -154,7 +154,7 @@ export const isSameBrowser = (
   former.data.keys.p256dh === data.keys.p256dh &&
   former.vapidKey === vapidKey
 
-/** Of one that a push service ended, the tombstone stays, without the secret. */
+/** Removes a subscription, or from the tombstone of one that a push service ended, the secret. */
 const removeNamed = (
   list: SubscriptionList,
   { id, lastModified }: SubscriptionDelete["removed"][number]
@@ -171,7 +171,7 @@ const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): Su
   const isSame = former !== undefined && isSameBrowser(former, command)
   const renewal = command.renewal ?? former?.renewal
   const by = replaces?.renewal
-  // The new secret of a renewal is unused still: its answer may have been lost.
+  // The response to a renewal may have been lost. So it can be repeated also after this put.
   const kept = isSame && command.renewal === undefined ? former.renewed : undefined
   const renewed = by === undefined ? kept : { by, at: lastModified }
   const stored: StoredSubscription = {

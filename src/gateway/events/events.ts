@@ -54,7 +54,7 @@ const writeEvents = Effect.fnUntraced(function* (
   return yield* Effect.raceFirst(followBroadcast(origin, first, send), heartbeats)
 })
 
-/** Refuses a stream that is one too many. */
+/** Refuses a stream beyond the bounds: 429 for those of one user, 503 for all. */
 export const demandStream = Effect.fnUntraced(function* (user: string) {
   if (streams.of(user) >= streamsPerUserMax) return yield* refuse("tooManyStreams")
   if (streams.total() >= streamsMax) return yield* refuse("unavailable")

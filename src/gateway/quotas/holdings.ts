@@ -13,7 +13,7 @@ export const registrationsOf = (user: UserToken) =>
 
 /**
  * Rejects the first write of a new user when their address has brought too many. `hasNoList`: the
- * caller has read that the user has no subscriptions.
+ * list of the user's subscriptions was read before, and there is none.
  */
 export const admitNewcomer = Effect.fnUntraced(function* (
   call: Pick<Call, "request" | "caller">,

@@ -125,7 +125,7 @@ export const readPost = readWith(decodePost)
  * 507 where nobody can have the endpoint, as the page of its owner is full.
  */
 const storedByAnother = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
-  // From the leader: a replica may not have a new stand-in yet, whose registrations would be lost.
+  // Read from the leader: a replica may lack a new stand-in, whose registrations would be lost.
   const page = yield* valueAt("subscriptions", keys.endpointOwners(id))
   if (page !== undefined && !hasRoomFor(page, id)) return yield* refuse("noRoom")
   const owner = page && (ownerOf(page, id) as UserToken | undefined)

@@ -7,7 +7,7 @@ import { refuse } from "../http/errors.ts"
 /** Longest read of the history of one user. The command `restore` reads any history. */
 const historyMillis = 10_000
 
-/** As `findRemoval`. Fails with 503 where the history of the user takes too long to read. */
+/** As `findRemoval`. Refused with 503 when the history of the user takes too long to read. */
 export const removalOf = (user: UserToken, id: string) =>
   Effect.timeoutOrElse(findRemoval(user, id), {
     duration: historyMillis,

@@ -111,7 +111,7 @@ export const listGet: Operation<ListInput> = {
 
 /**
  * The ended subscriptions that match and that a secret would renew: a browser that is removed must
- * not come back by itself. Of these nothing is known but id and timestamp.
+ * not come back by itself. Filters see only their ids and timestamps, as tombstones have no more.
  */
 const endedIn = Effect.fnUntraced(function* (list: SubscriptionList, listing: Listing) {
   const ids = new Set((yield* matching(tombstoneRowsOf(list), listing)).map(({ own }) => own["id"]))
@@ -151,7 +151,7 @@ export const listDelete: Operation<ListInput> = {
             ...deprecation(listing, call)
           }
         )
-        // The last page removes what is left.
+        // Ended subscriptions are on no page: the last one names them.
         const ended = page.more ? [] : yield* endedIn(list, listing)
         const named = [...removed, ...ended]
         if (named.length === 0) return unchanged(response)

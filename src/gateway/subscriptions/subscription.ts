@@ -83,8 +83,8 @@ export const subscriptionPut: Operation<PostInput> = {
 }
 
 /**
- * Decides on an id that the list does not have. Where a push service ended that subscription, its
- * secret is void from now on: the user wants that browser to be gone.
+ * Decides on an id that the list does not have. If a push service ended that subscription, the
+ * command voids its secret, so that the browser does not come back by itself.
  */
 const decideUnknown = (list: SubscriptionList, user: string, id: string) => {
   const unknown = unknownSubscription(id)

@@ -52,7 +52,7 @@ const restore = Effect.fnUntraced(function* (call: Call & { readonly user: User 
   const { user } = call.user
   const by = call.caller!.id
   yield* changeList(call, (list, now) => decide(user, id, list, now, by)).pipe(
-    // Another user has stored the subscription since this request looked.
+    // Another user has stored the subscription since `decide` read its owner.
     Effect.catchTag("Refused", (refused) =>
       refused.response.errno === apiErrors.heldByAnother.errno ? unknownSubscription(id) : refused
     )

@@ -4,7 +4,7 @@ import { Caches } from "#memory/cache-memory.ts"
 import { ReadMemory } from "#memory/read-memory.ts"
 import type { Known } from "../verdict.ts"
 
-/** Of V8's heap (measured): a verdict with its key, and each name beside its characters. */
+/** Bytes of V8's heap (measured): a verdict with its key; a name, without its characters. */
 const verdictBytes = 500
 const groupBytes = 32
 
@@ -15,7 +15,7 @@ const bytesOf = ({ groups, rights, user }: Known): number =>
   )
 
 export interface KnownVerdicts {
-  /** The verdict of a key, unless it expired before `now` (milliseconds). */
+  /** The verdict of a key, unless it expired before `now`. Times are monotonic milliseconds. */
   readonly get: (key: string, now: number) => Known | undefined
   readonly set: (key: string, verdict: Known, until: number) => void
 }

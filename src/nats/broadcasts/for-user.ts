@@ -29,8 +29,8 @@ export interface ForUser extends Listed {
 
 /**
  * Whether a broadcast names the user, or a channel that the user ever joined: with a request for
- * each new set of channels, where pushes would need one for each broadcast. `wanted`: the broadcast
- * must go to this channel.
+ * each new set of channels, where pushes would need one for each broadcast. With `wanted`, the
+ * broadcast must also go to this channel.
  */
 const makeMayReach = (user: UserToken, wanted: ChannelToken | undefined) => {
   const known = new Map<string, boolean>()

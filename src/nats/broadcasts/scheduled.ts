@@ -13,7 +13,7 @@ import { type Origin, originIn, originOf, standingsOf } from "./state.ts"
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMax = 100
 
-/** Those that the planner may not have read yet: no fact says that they wait. */
+/** Scheduled broadcasts that the planner may not have read: LOG may have no state of them yet. */
 const unread = Effect.gen(function* () {
   const log = yield* EventLog
   const { consumers, name } = streams.log
@@ -33,9 +33,9 @@ const unread = Effect.gen(function* () {
   return origins.filter((_, i) => standings[i]!.state === "scheduled")
 })
 
-/** From LOG, the oldest first. */
+/** Returns the broadcasts that wait for their start, the oldest first. */
 export const scheduledBroadcasts = Effect.gen(function* () {
-  // Before the facts: a planner that runs appends them meanwhile.
+  // Read before the states, which a planner may append meanwhile: else one could be in neither.
   const found = new Map((yield* unread).map((origin) => [origin.stored.seq, origin]))
   const waiting = new Set<number>()
   yield* (yield* EventLog).replay("log", [filters.states], ({ message, subject }) => {

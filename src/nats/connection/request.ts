@@ -139,7 +139,7 @@ const makeSend = (nc: NatsConnection, inboxPrefix: string | undefined): Requests
   }
 }
 
-/** A request that is sent at the end of this turn of the event loop, for all who wait for it. */
+/** A request that is sent at the end of this turn of the event loop, for several callers. */
 interface Outgoing {
   readonly waiting: Set<Received<unknown>>
   readonly start: () => void
@@ -148,8 +148,8 @@ interface Outgoing {
 
 /**
  * Sends the requests of one turn of the event loop together: a write costs a fifth of a request.
- * Equal ones are sent once. Each of them was made before the server reads, so the response is as
- * new as any of them needs.
+ * Equal requests are sent once. All were made before the server reads, so the response is new
+ * enough for each.
  */
 const makeRequest = (send: Requests["send"], api: string): Requests["request"] => {
   const outgoing = new Map<string, Outgoing>()

@@ -73,9 +73,9 @@ export const load = <V>(reader: Reader<V>, keys: Iterable<string>) =>
   )
 
 /**
- * See `WriteBackCache.loadTogether`. Entries of earlier writers have the revision `from` at most,
- * and those of this cache are in memory or were dropped. A replica may lack the last writes for a
- * while, which a read of other entries must not wait for.
+ * See `WriteBackCache.loadTogether`. A replica may lack the last writes for a while. So the read
+ * waits only for the revisions that it needs: `from`, the highest of earlier writers, and the
+ * highest of an entry that this cache dropped. Entries with later revisions are in memory.
  */
 export const loadTogether = <V>(reader: Reader<V>, keys: Iterable<string>) =>
   Effect.suspend(() => {

@@ -29,7 +29,7 @@ import {
 } from "./read-direct.ts"
 import { type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
 
-/** Of memory, about: a message as it was received, its text and what that says; and the rest. */
+/** Bytes of memory, about: a message as received, its text, and its values; 2 KB of objects. */
 const bytesOf = ({ text }: Stored): number => 3 * text.length + 2_000
 
 type Replay = <E = never, R = never>(

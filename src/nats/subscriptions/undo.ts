@@ -33,7 +33,7 @@ export const undoing = (
       body: { id, generation, by: "operator", at: now }
     } as const
   if (exhausted(list, data.endpoint, quota) !== undefined) return undefined
-  // The browser has the secret still, and would ask for no other one.
+  // The browser still has this secret, and does not ask for another one.
   const renewal = renewalIn(list.tombstones, id)
   return {
     type: "subscription.put/1",

@@ -44,7 +44,7 @@ const isAtRest = (before: Look | undefined, after: Look | undefined): boolean =>
 export class StreamWatch extends Context.Service<
   StreamWatch,
   {
-    /** Looks now, and tells nobody. Shares a look that is under way. */
+    /** Looks now, or waits for the look that is under way. Calls no `told`. */
     readonly look: Effect.Effect<Look, NatsUnavailable>
     /** Tells of the last look now, and of each look from now on. */
     readonly tell: (told: Told) => Effect.Effect<void>
@@ -105,8 +105,8 @@ const lookAtAll = Effect.fnUntraced(
 )
 
 /**
- * Returns an effect that looks, or shares the look that is under way: a heartbeat wants two. It
- * runs in the scope, as one of those that share it may be interrupted.
+ * Returns an effect that looks, or waits for the look that is under way, as a heartbeat looks
+ * twice. The look runs in the scope, because one of its callers may be interrupted.
  */
 const sharedLook = Effect.fnUntraced(function* (nats: Nats["Service"], seen: (look: Look) => void) {
   const scope = yield* Effect.scope

@@ -27,7 +27,7 @@ const trustedMillis = 24 * 60 * 60_000
 interface CheckedPush {
   readonly subscription: string
   readonly user: string
-  /** When its subscription was stored, by the monotonic clock. */
+  /** When its subscription was stored, in milliseconds of the monotonic clock. */
   readonly storedAt: number
 }
 
