@@ -1,4 +1,4 @@
-// How a process asks the server how the streams are.
+// How often a process asks NATS for the state of the streams.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { provision } from "#nats/admin/provision.ts"
@@ -6,7 +6,7 @@ import { natsLayer } from "#nats/layer.ts"
 import { StreamWatch } from "#nats/watch/streams.ts"
 import { startNats } from "../support/nats.ts"
 
-it("asks once for those who ask at the same time", async () => {
+it("asks once for callers at the same time", async () => {
   await using nats = await startNats()
   const program = Effect.gen(function* () {
     const { look } = yield* StreamWatch

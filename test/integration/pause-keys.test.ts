@@ -1,5 +1,5 @@
-// A pause while an attempt with several requests is under way: with each VAPID key there is, to a
-// push service that takes long to say that the key is another.
+// A pause while an attempt with several requests is under way: one with each VAPID key, to a push
+// service that is slow to respond that a key is the wrong one.
 import { assert, it } from "vitest"
 import { broadcastPath, changeState } from "../support/broadcast-states.ts"
 import { finishedAt, publish } from "../support/client.ts"

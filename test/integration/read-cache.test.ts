@@ -1,4 +1,4 @@
-// What a worker remembers of a bucket is never older than what it was asked for.
+// The read cache of a worker never returns a value older than the revision that is asked for.
 import { Deferred, Effect, Fiber } from "effect"
 import { assert, describe, it } from "vitest"
 import { Share } from "#memory/cache-memory.ts"
@@ -10,12 +10,12 @@ import { startNats } from "../support/nats.ts"
 
 const bucket = "subscriptions"
 
-/** A bucket, and what is remembered of it; `asked` lists what was not. */
-const withRemembered = async (
+/** Runs a program with a bucket and its read cache. `asked` lists what the cache did not have. */
+const withCache = async (
   bytesMax: number,
   program: (tools: {
     readonly put: (key: string, value: string) => Effect.Effect<number, unknown>
-    readonly texts: (
+    readonly values: (
       filters: ReadonlyArray<string>,
       floor: number
     ) => Effect.Effect<ReadonlyMap<string, string>, unknown>
@@ -34,41 +34,41 @@ const withRemembered = async (
       buckets
         .put(bucket, key, value, revisions.get(key) ?? 0)
         .pipe(Effect.tap((revision) => Effect.sync(() => revisions.set(key, revision))))
-    const remembered = yield* makeReadCache(bucket, new Share(bytesMax), (filters, floor) =>
+    const cache = yield* makeReadCache(bucket, new Share(bytesMax), (filters, floor) =>
       Effect.gen(function* () {
         asked.push(...filters)
-        const texts = new Map<string, string>()
+        const values = new Map<string, string>()
         for (const filter of filters) {
           const entries = yield* buckets.getMany(bucket, [filter], floor)
-          texts.set(filter, entries!.map(({ value }) => value).join())
+          values.set(filter, entries!.map(({ value }) => value).join())
         }
         yield* beforeAnswering.wait
-        return texts
+        return values
       })
     )
     // Until the bucket is followed, everything is asked for.
     const floor = yield* put("settled", "yes")
     while (asked.length === 0 || asked.length > 1) {
       asked.length = 0
-      yield* remembered.values(["settled"], floor)
-      yield* remembered.values(["settled"], floor)
+      yield* cache.values(["settled"], floor)
+      yield* cache.values(["settled"], floor)
     }
     asked.length = 0
-    yield* program({ put, texts: remembered.values, asked, beforeAnswering })
+    yield* program({ put, values: cache.values, asked, beforeAnswering })
   })
   await Effect.runPromise(
     Effect.scoped(run).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })))
   )
 }
 
-describe("a remembered list", { timeout: 60_000 }, () => {
+describe("a cached list", { timeout: 60_000 }, () => {
   it("is read once, and again as soon as its key has changed", () =>
-    withRemembered(100_000, ({ asked, texts, put }) =>
+    withCache(100_000, ({ asked, values, put }) =>
       Effect.gen(function* () {
         for (let i = 0; i < 100; i++) {
           const floor = yield* put("ada", `value ${i}`)
           for (let again = 0; again < 3; again++)
-            assert.deepEqual((yield* texts(["ada"], floor)).get("ada"), `value ${i}`)
+            assert.deepEqual((yield* values(["ada"], floor)).get("ada"), `value ${i}`)
           yield* put("grace", `other ${i}`)
         }
         assert.equal(asked.length, 100)
@@ -76,46 +76,46 @@ describe("a remembered list", { timeout: 60_000 }, () => {
     ))
 
   it("is not kept when its key changes while it is read", () =>
-    withRemembered(100_000, ({ asked, beforeAnswering, texts, put }) =>
+    withCache(100_000, ({ asked, beforeAnswering, values, put }) =>
       Effect.gen(function* () {
         const first = yield* put("ada", "old")
         const [read, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         beforeAnswering.wait = Effect.andThen(Deferred.succeed(read, undefined), Deferred.await(go))
-        const reading = yield* Effect.forkChild(texts(["ada"], first))
+        const reading = yield* Effect.forkChild(values(["ada"], first))
         yield* Deferred.await(read)
         beforeAnswering.wait = Effect.void
         const second = yield* put("ada", "new")
-        // Heard of, since this one waits until it is.
-        yield* texts(["settled"], second)
+        // The cache has received the change now, as this read waits for it.
+        yield* values(["settled"], second)
         yield* Deferred.succeed(go, undefined)
         assert.deepEqual((yield* Fiber.join(reading)).get("ada"), "old")
-        assert.deepEqual((yield* texts(["ada"], second)).get("ada"), "new")
+        assert.deepEqual((yield* values(["ada"], second)).get("ada"), "new")
         assert.deepEqual(asked, ["ada", "ada"])
       })
     ))
 
   it("of a wildcard changes with every key below it, and with no other", () =>
-    withRemembered(100_000, ({ asked, texts, put }) =>
+    withCache(100_000, ({ asked, values, put }) =>
       Effect.gen(function* () {
         yield* put("news.a.1.ada", "ada")
         const first = yield* put("news.b.1.bob", "bob")
-        yield* texts(["news.a.>", "news.>"], first)
+        yield* values(["news.a.>", "news.>"], first)
         const second = yield* put("news.b.2.eve", "eve")
-        assert.deepEqual((yield* texts(["news.a.>"], second)).get("news.a.>"), "ada")
-        assert.deepEqual((yield* texts(["news.>"], second)).get("news.>"), "ada,bob,eve")
+        assert.deepEqual((yield* values(["news.a.>"], second)).get("news.a.>"), "ada")
+        assert.deepEqual((yield* values(["news.>"], second)).get("news.>"), "ada,bob,eve")
         assert.deepEqual(asked, ["news.a.>", "news.>", "news.>"])
       })
     ))
 
   it("takes no more room than it may, and then still saves some of the reading", () =>
-    withRemembered(10 * 260, ({ asked, texts, put }) =>
+    withCache(10 * 260, ({ asked, values, put }) =>
       Effect.gen(function* () {
         const names = Array.from({ length: 40 }, (_, i) => `user-${i}`)
         let floor = 0
         for (const name of names) floor = yield* put(name, name)
         for (let round = 0; round < 3; round++) {
           asked.length = 0
-          const found = yield* texts(names, floor)
+          const found = yield* values(names, floor)
           assert.deepEqual(
             names.map((name) => found.get(name)),
             names

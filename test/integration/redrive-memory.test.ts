@@ -1,4 +1,4 @@
-// A worker remembers whom a redrive may reach for as long as its shards come, and not for ever.
+// A worker keeps the pushes of a redrive in memory until a minute after its last shard.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { makeRedriveFilter } from "#delivery/recipients/redrive-filter.ts"
@@ -44,7 +44,7 @@ const results = targets.map(({ id }) => ({
   at: Date.now()
 }))
 
-it("remembers the pushes of a redrive until a minute after its last shard", async () => {
+it("keeps the pushes of a redrive until a minute after its last shard", async () => {
   await using nats = await startNats({ syncAlways: false })
   const caches = new CacheMemory(1024 ** 2)
   const program = Effect.gen(function* () {

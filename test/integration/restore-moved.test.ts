@@ -1,5 +1,5 @@
-// A restore gives no browser back that another user has stored meanwhile, not even one who did so
-// after the restore had looked whose the browser is.
+// A restore takes no browser from another user who has stored it meanwhile, not even after the
+// restore has read its owner.
 import { afterAll, assert, beforeAll, it } from "vitest"
 import { subjects } from "#streams/subjects.ts"
 import { call, until } from "../support/client.ts"
@@ -67,7 +67,7 @@ it.each<readonly [what: string, refused: unknown, restore: (id: string) => Promi
     const { body } = await call(gateway.url, "POST", "/subscriptions", user, { data })
     await end(nats.url, gateway.url, user, body.data.id)
     const before = await lastOf(user)
-    // Nothing tells the restore that the other user comes first in LOG.
+    // The restore cannot know that the other user comes first in LOG.
     projection.process.kill("SIGSTOP")
     const stored = call(gateway.url, "POST", "/subscriptions", later, { data })
     await until(

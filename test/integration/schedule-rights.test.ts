@@ -21,7 +21,7 @@ const users = [idOf("anna")]
 const patch = (url: string, id: string, data: object, headers?: Record<string, string>) =>
   call(url, "PATCH", broadcastPath(id), headers ? undefined : "publisher", { data }, headers)
 
-const told = ({ body, status }: Answer) => (status === 200 ? 200 : [status, body.errno])
+const resultOf = ({ body, status }: Answer) => (status === 200 ? 200 : [status, body.errno])
 
 it("a publisher who lost a right changes nothing but the state", {
   timeout: 60_000
@@ -48,12 +48,12 @@ it("a publisher who lost a right changes nothing but the state", {
   ]
   const named = await publishAt(service.url, "/broadcasts", { data: { n: 1 }, at, to: { users } })
   for (const id of [...ids, named])
-    for (const data of changes) assert.equal(told(await patch(service.url, id, data)), 200)
+    for (const data of changes) assert.equal(resultOf(await patch(service.url, id, data)), 200)
   await permit("revoke", "sport")
   for (const [url, id] of [...ids.map((id) => [service.url, id] as const), [strict.url, named]]) {
     const before = (await call(url!, "GET", broadcastPath(id!), "publisher")).body.data
     for (const data of changes)
-      assert.deepEqual(told(await patch(url!, id!, data)), [403, 121], JSON.stringify(data))
+      assert.deepEqual(resultOf(await patch(url!, id!, data)), [403, 121], JSON.stringify(data))
     const { body } = await call(url!, "GET", broadcastPath(id!), "publisher")
     assert.deepEqual(body.data, before)
     await changeState(url!, id!, "cancelled")
@@ -90,8 +90,8 @@ it("a token needs each right that the broadcast needs", { timeout: 60_000 }, asy
     const id = await publishAt(service.url, "/broadcasts", { data: { n: 1 }, at, to })
     for (const data of changes)
       for (const [i, token] of tokens.entries()) {
-        const answer = told(await patch(service.url, id, data, token))
-        assert.deepEqual(answer, expected[i], `${JSON.stringify([to, data])} by ${i}`)
+        const result = resultOf(await patch(service.url, id, data, token))
+        assert.deepEqual(result, expected[i], `${JSON.stringify([to, data])} by ${i}`)
       }
   }
 })

@@ -30,17 +30,17 @@ afterAll(async () => {
   for (const each of [service, push, nats]) await each[Symbol.asyncDispose]()
 })
 
-/** What is read from the buckets meanwhile: the body of each request. */
+/** Returns the bodies of the requests that read buckets while `work` runs. */
 const readsOf = async (work: () => Promise<unknown>) => {
   const reads: Array<string> = []
   const callback = (_: unknown, msg: { string: () => string }) => void reads.push(msg.string())
-  const heard = ["STREAM.MSG.GET.*", "DIRECT.GET.*"].map((subject) =>
+  const taps = ["STREAM.MSG.GET.*", "DIRECT.GET.*"].map((subject) =>
     admin.nc.subscribe(`$JS.API.${subject}`, { callback })
   )
   await admin.nc.flush()
   await work()
   await admin.nc.flush()
-  for (const each of heard) each.unsubscribe()
+  for (const each of taps) each.unsubscribe()
   return reads
 }
 
@@ -78,7 +78,7 @@ describe("the first subscription of a user", { timeout: 60_000 }, () => {
   })
 })
 
-it("sends equal reads of one turn once, and gives all the response but who gave up", async () => {
+it("sends equal reads of one turn once, and responds to all that still wait", async () => {
   const program = Effect.gen(function* () {
     yield* provision(1)
     const { message, nc } = yield* Nats

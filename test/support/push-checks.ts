@@ -65,8 +65,8 @@ export const refusalOf = async (
  * The body; empty for a sink. Bytes over the limit are read and dropped, so that the connection can
  * be used again.
  * Rejects when the request ends in the middle. An HTTP/2 request whose session was destroyed
- * (GOAWAY) can end like a whole one, without an error or `aborted` (Node.js 24.21): its length
- * tells.
+ * (GOAWAY) can end like a whole one, without an error or `aborted` (Node.js 24.21). So its bytes
+ * are compared with `Content-Length`.
  */
 export const readBody = (request: IncomingMessage, keep: boolean): Promise<Buffer> =>
   new Promise((resolve, reject) => {

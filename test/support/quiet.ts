@@ -1,9 +1,10 @@
-// Waits where no event can be awaited: a time that a promise names, and that nothing happens.
+// Waits for cases without an event to await: for a time that a document promises, and to see that
+// nothing happens.
 import { setTimeout } from "node:timers/promises"
 import { isDeepStrictEqual } from "node:util"
 
-/** Between two looks. */
-const lookMillis = 100
+/** Milliseconds between two reads. */
+const pollMillis = 100
 
 /** Waits for a time that belongs to the case: "within a second", "frozen for a minute". */
 export const elapsed = (millis: number): Promise<void> => setTimeout(millis)
@@ -16,7 +17,7 @@ export const unchanged = async <A>(read: () => A | Promise<A>, millis: number): 
   const first = await read()
   const end = performance.now() + millis
   while (performance.now() < end) {
-    await setTimeout(Math.min(lookMillis, millis / 4))
+    await setTimeout(Math.min(pollMillis, millis / 4))
     const now = await read()
     if (!isDeepStrictEqual(now, first))
       throw new Error(`not unchanged for ${millis} ms: ${String(first)}, then ${String(now)}`)
@@ -24,7 +25,7 @@ export const unchanged = async <A>(read: () => A | Promise<A>, millis: number): 
   return first
 }
 
-/** Waits until nothing happens any more: until `read` has returned the same for so long. */
+/** Waits until `read` has returned the same for `millis`. Rejects after `timeoutMillis`. */
 export const settled = async <A>(
   read: () => A | Promise<A>,
   millis: number,
@@ -35,7 +36,7 @@ export const settled = async <A>(
   while (performance.now() - since < millis) {
     if (performance.now() - begin > timeoutMillis)
       throw new Error(`not settled in ${timeoutMillis} ms: ${String(last)}`)
-    await setTimeout(lookMillis)
+    await setTimeout(pollMillis)
     const now = await read()
     if (!isDeepStrictEqual(now, last)) [last, since] = [now, performance.now()]
   }

@@ -10,7 +10,7 @@ import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
 const nobody: Audience = { targets: [], check: () => Effect.void }
 const to = { channels: [], users: [], except: [] }
 
-/** Shards of broadcasts, of which each read ends when the test says so. */
+/** An admission whose reads end when the test calls `end`. */
 const make = () => {
   const reads = new Map<string, Deferred.Deferred<Audience, NatsUnavailable>>()
   const nameOf = ({ broadcast, shard }: Pick<ShardJob, "broadcast" | "shard">) =>
@@ -50,7 +50,7 @@ const make = () => {
 }
 
 describe("the shards of a broadcast", () => {
-  it("are read after the first one, which so is sent as early as it can be", async () => {
+  it("are read after the first one, so that it is sent early", async () => {
     const { begin, end, reading } = make()
     for (const shard of ["0.0", "0.1", "0.2"]) begin(1, shard)
     await settled()
@@ -62,7 +62,7 @@ describe("the shards of a broadcast", () => {
     assert.deepEqual(reading(), ["1 0.1", "1 0.2", "1 0.3"])
   })
 
-  it("are read although the first one cannot be, and beside those of others", async () => {
+  it("are read although reading the first one failed, and beside those of others", async () => {
     const { begin, end, reading } = make()
     begin(1, "0.0")
     begin(1, "0.1")

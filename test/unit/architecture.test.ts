@@ -115,27 +115,27 @@ describe.each(rooms)("the floors of $folder", (room) => {
   })
 })
 
-/** The ways along arrows that lead back to where they begin. */
-const circlesOf = (
-  arrows: ReadonlyArray<readonly [from: string, to: string]>
+/** The cycles of a graph. */
+const cyclesOf = (
+  edges: ReadonlyArray<readonly [from: string, to: string]>
 ): ReadonlyArray<string> => {
   const below = new Map<string, Set<string>>()
-  for (const [from, to] of arrows) below.set(from, (below.get(from) ?? new Set()).add(to))
+  for (const [from, to] of edges) below.set(from, (below.get(from) ?? new Set()).add(to))
   const done = new Set<string>()
-  const circles: Array<string> = []
+  const cycles: Array<string> = []
   const visit = (place: string, way: ReadonlyArray<string>) => {
-    if (way.includes(place)) circles.push([...way.slice(way.indexOf(place)), place].join(" -> "))
+    if (way.includes(place)) cycles.push([...way.slice(way.indexOf(place)), place].join(" -> "))
     if (done.has(place) || way.includes(place)) return
     for (const next of below.get(place) ?? []) visit(next, [...way, place])
     done.add(place)
   }
   for (const place of below.keys()) visit(place, [])
-  return circles
+  return cycles
 }
 
 it("no file imports itself by way of others, types included", () => {
-  const arrows = imports.flatMap(({ from, to }) => (to === undefined ? [] : [[from, to] as const]))
-  assert.deepEqual(circlesOf(arrows), [])
+  const edges = imports.flatMap(({ from, to }) => (to === undefined ? [] : [[from, to] as const]))
+  assert.deepEqual(cyclesOf(edges), [])
 })
 
 /** The folder below `folder` that a file is in, or `folder` itself. */
@@ -146,10 +146,10 @@ const placeIn = (folder: string, path: string): string => {
 
 it("no folder imports itself by way of others, unless floors order the files in it", () => {
   const folders = [...new Set(sourcePaths.map(dirname))]
-  const circles = folders
+  const cycles = folders
     .filter((folder) => !rooms.some((room) => room.folder === folder))
     .flatMap((folder) =>
-      circlesOf(
+      cyclesOf(
         imports.flatMap(({ from, to }) => {
           if (to === undefined || !isIn(from, folder) || !isIn(to, folder)) return []
           const [above, below] = [placeIn(folder, from), placeIn(folder, to)]
@@ -157,7 +157,7 @@ it("no folder imports itself by way of others, unless floors order the files in 
         })
       )
     )
-  assert.deepEqual(circles, [])
+  assert.deepEqual(cycles, [])
 })
 
 it("packages and modules of Node.js are imported only where a door for them is", () => {

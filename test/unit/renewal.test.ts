@@ -70,7 +70,7 @@ describe("the secret of a subscription that a push service ended", () => {
   })
 })
 
-describe("a renewal whose answer was lost", () => {
+describe("a renewal whose response was lost", () => {
   it("is repeated for an hour, for the same endpoint and keys", () => {
     assert.deepStrictEqual(provenBy(renewed.before, renewedAt + hourMillis - 1), repeated)
     assert.isUndefined(provenBy(renewed.before, renewedAt + hourMillis))

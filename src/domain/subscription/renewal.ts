@@ -7,7 +7,7 @@ import { type SubscriptionList, storedIn } from "./subscription.ts"
 
 /** How long a subscription that a push service ended can be renewed. */
 const endedMillisMax = 30 * 24 * 60 * 60_000
-/** How long a renewal may be repeated whose answer was lost. */
+/** How long a renewal may be repeated, because its response may have been lost. */
 const repeatedMillisMax = 60 * 60_000
 
 /** The subscription that a secret renews, or renewed in the same request before. */

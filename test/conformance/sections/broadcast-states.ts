@@ -101,7 +101,7 @@ export const broadcastStates: ReadonlyArray<Case> = [
       }
     }),
     define<string>({
-      name: `lets an operator want a ${from} broadcast to be ${wanted} as its publisher`,
+      name: `lets an operator want a ${from} broadcast to be ${wanted}, with the same result`,
       given: given[from]!,
       request: (api, location) => patch(api, location, toState(wanted), api.target.operator),
       expected:

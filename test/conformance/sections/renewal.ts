@@ -26,7 +26,7 @@ type Given = Awaited<ReturnType<typeof renewable>>
 
 export const renewal: ReadonlyArray<Case> = [
   define({
-    name: "answers with a secret that no other response shows",
+    name: "responds with a secret that no other response shows",
     request: (api) => ({ ...post(api.subscription()), headers }),
     expected: {
       status: 201,
@@ -50,7 +50,7 @@ export const renewal: ReadonlyArray<Case> = [
     }
   }),
   define<StoredObject>({
-    name: "answers with a secret to a PUT, that stores as one that replaces",
+    name: "responds with a secret to a PUT, whether it stores or replaces",
     given: async (api) => {
       const stored = await api.stored()
       await api.removed(stored.id)
@@ -68,7 +68,7 @@ export const renewal: ReadonlyArray<Case> = [
     }
   }),
   define<Given>({
-    name: "repeats a renewal whose answer was lost, also after a PUT of the new subscription",
+    name: "repeats a renewal whose response was lost, also after a PUT of the new subscription",
     given: async (api) => {
       const given = await renewable(api)
       await api.send(replace(given.renewal, api.subscription("b")))

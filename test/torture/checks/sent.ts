@@ -67,7 +67,7 @@ const judge = ({ broadcast, look, of, recorded }: Pair): string | undefined => {
   const taken = accepted + halved + unanswered
   const name = `broadcast ${recorded?.id ?? broadcast.marker} to ${shown(of)}`
   if (claim === "must not") {
-    // One that was cancelled, too: it was in the audience.
+    // A cancelled push counts, too: its subscription was in the audience.
     const isSent = push !== undefined || (receipts !== undefined && !isShared(of.device))
     return isSent ? `${name}: was not there, or not registered` : undefined
   }

@@ -10,7 +10,7 @@ export const password = "torture"
 /** Publishes on every channel. */
 export const publisher = "publisher"
 
-/** Sends broadcasts again. */
+/** The user who redrives broadcasts. */
 export const operator = "operator"
 
 const hmac = (key: string, text: string) => createHmac("sha256", key).update(text)

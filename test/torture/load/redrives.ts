@@ -12,7 +12,7 @@ import type { Stop } from "./states.ts"
 export type Redrive = () => Promise<void>
 
 const pauseMillis = 300
-/** Reasons that no fault explains: the rig read that pushes of it were given up. */
+/** Reasons that no fault explains, as the rig has read that pushes were given up. */
 const wrong = new Set(["nobody", "forgotten", "rejected"])
 
 /** The pushes that were given up, by the names of their subscriptions. */
