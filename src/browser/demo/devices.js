@@ -2,6 +2,9 @@
 import { at, button, fill, make } from "./elements.js"
 import { ask, isRemoved, test, user } from "./site.js"
 
+/** The id of the subscription of this browser, when it was last seen. */
+let ownId
+
 export const subscription = async () => {
   const registration = await navigator.serviceWorker.getRegistration()
   return (await registration?.pushManager.getSubscription()) ?? undefined
@@ -22,9 +25,9 @@ export const sendTo = async (id) => {
 
 /** The same for this browser. Its subscription may be newer than the list on the page. */
 export const sendToThisBrowser = async () => {
-  const id = await showDevices()
-  if (id === undefined) throw new Error("The service does not know this browser.")
-  return sendTo(id)
+  await showDevices()
+  if (ownId === undefined) throw new Error("The service does not know this browser.")
+  return sendTo(ownId)
 }
 
 const row = (device, isOwn) => {
@@ -44,13 +47,12 @@ const row = (device, isOwn) => {
   )
 }
 
-/** Shows the devices of the user. Returns the id of this one; undefined if it is none of them. */
 export const showDevices = async () => {
   if (user === null) return
   const { data: all } = await ask("GET", "subscriptions")
   const endpoint = (await subscription())?.endpoint
   const own = all.find((device) => device.endpoint === endpoint)
+  ownId = own?.id ?? ownId
   const rows = all.map((device) => row(device, device === own))
   fill(at("devices"), rows, "None: no browser of yours gets pushes.")
-  return own?.id
 }
