@@ -131,7 +131,7 @@ describe.skipIf(firefoxPath === undefined)("client.js and the service", () => {
   // The last one: others send more requests than this limit.
   it("tries again when Retry-After says so", async () => {
     await stage.service.kill()
-    await stage.startService({ BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "12" })
+    await stage.startService({ BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX: "6" })
     const page = await stage.enabled()
     const list = () => call(stage.service.url, "GET", "/subscriptions", stage.user)
     const refused = await until(list, ({ status }) => status === 429)
