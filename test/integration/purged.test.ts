@@ -12,7 +12,9 @@ it("a cancelled broadcast ends although the jobs of its retries were purged", {
 }, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
-  await using service = await startService({ natsUrl: nats.url })
+  // An attempt may take longer than the first deliveries of a cancellation.
+  const env = { BELLCAST_PUSH_TIMEOUT_MILLIS: "15000" }
+  await using service = await startService({ natsUrl: nats.url, env })
   // One has outcomes of its own, the others those of their shard.
   const scripts = [["503", "503 retry-after 600"], ["503 retry-after 600"], ["503 retry-after 600"]]
   const agents = scripts.map((script) => push.subscribe({ script }))

@@ -75,13 +75,11 @@ interface Tools {
   readonly settleMillis: number
 }
 
-/**
- * Whether a delivery of a cancellation also reads the outcomes: the sixth, 31 s after the change,
- * and then each doubled number, because a broadcast that lacks more than retries stays unfinished
- * for weeks.
- */
+/** The first delivery of a cancellation that also reads the outcomes: 31 s after the change. */
+const firstLook = 6
+/** A broadcast that lacks more than retries stays unfinished for weeks: so each doubled number. */
 const looksForLost = (deliveryCount: number): boolean =>
-  Number.isInteger(Math.log2(deliveryCount / 6))
+  Number.isInteger(Math.log2(deliveryCount / firstLook))
 
 /** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
 const carryOn = Effect.fnUntraced(function* (
@@ -98,7 +96,10 @@ const carryOn = Effect.fnUntraced(function* (
   const againMillis = postponedMillis(deliveryCount)
   if (type === "broadcast.cancelled/1") {
     yield* endWaiting(tools, change.broadcast)
-    if (now >= at + settleMillis && looksForLost(deliveryCount)) yield* endLost(tools, change)
+    const unrecordedMillis = at + settleMillis - now
+    if (unrecordedMillis <= 0 && looksForLost(deliveryCount)) yield* endLost(tools, change)
+    // The first look finds all outcomes, whatever brought the deliveries before it forward.
+    if (deliveryCount === firstLook - 1) return later(Math.max(unrecordedMillis, againMillis))
   } else if (unsettledMillis <= 0 && now >= at + receivedMillis) return done
   return later(unsettledMillis > 0 ? Math.min(unsettledMillis, againMillis) : againMillis)
 })
