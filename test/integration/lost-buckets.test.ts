@@ -6,9 +6,10 @@ import { connect } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { rebuild } from "#cli/rebuild.ts"
 import { provision } from "#nats/admin/provision.ts"
+import { acquire, release, renew } from "#nats/follower/lease.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { keys, projections } from "#streams/buckets.ts"
+import { projections } from "#streams/buckets.ts"
 import { quiet } from "#test/history.ts"
 import { call, finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
@@ -58,20 +59,11 @@ const onLog = (natsUrl: string) =>
 const refusedRebuild = (natsUrl: string) =>
   Effect.gen(function* () {
     const buckets = yield* Buckets
-    const held = yield* buckets.get("cache", keys.lease("projector"))
-    yield* buckets.put(
-      "cache",
-      keys.lease("projector"),
-      { holder: "another" },
-      held?.revision ?? 0,
-      { ttlSeconds: 10 }
-    )
-    const { revision } = (yield* buckets.get("cache", keys.lease("projector")))!
-    const failure = yield* Effect.flip(rebuild())
+    const lease = yield* acquire(buckets, "projector", "another")
+    const refused = Effect.flip(rebuild())
+    const failure = yield* Effect.raceFirst(refused, Effect.orDie(renew(buckets, lease)))
     assert.include(failure.message, "holds the lease of the projector")
-    yield* buckets.put("cache", keys.lease("projector"), { holder: "" }, revision, {
-      ttlSeconds: 1
-    })
+    yield* release(buckets, lease)
   }).pipe(onLog(natsUrl), Effect.runPromise)
 
 it("a start without a projection is refused, and a rebuild brings everything back", {

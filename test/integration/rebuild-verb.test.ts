@@ -30,7 +30,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
       )
     )
     assert.strictEqual(code, 1)
-    const waits = "bellcast: waiting for the lease of the projector, at most 3.5 s"
+    const waits = "bellcast: waiting for the lease of the projector, at most 5 s"
     assert.strictEqual(
       stderr,
       `${waits}\nbellcast: a running service holds the lease of the projector: stop it first\n`

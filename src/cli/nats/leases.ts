@@ -2,12 +2,13 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Followers } from "#nats/follower/follower.ts"
-import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
+import { overdueMillis } from "#nats/follower/lease.ts"
+import type { FollowerName } from "#streams/followers.ts"
 import { failed, type VerbFailed } from "../terminal/failed.ts"
 import { note } from "../terminal/note.ts"
 
-/** A killed service keeps its leases for `leaseSeconds`; the server expires them once a second. */
-const waitMillis = leaseSeconds * 1000 + 1_500
+/** A service that was killed keeps its leases for so long, at most. */
+const waitMillis = overdueMillis + 1_000
 /** After this time the wait is announced. A free lease is taken sooner. */
 const announceMillis = 500
 

@@ -19,6 +19,11 @@ const renewalMillisMax = 750
 /** A renewal has failed this long before the lease ends. */
 const marginMillis = 100
 const ttl = { ttlSeconds: leaseSeconds }
+/**
+ * A lease that nobody has renewed for so long is taken from its holder. Usually nats-server ends it
+ * long before; one that was killed at that moment kept it for ever (seen once, 2.15.1).
+ */
+export const overdueMillis = 2 * leaseSeconds * 1_000
 
 export interface Lease {
   readonly follower: FollowerName
@@ -35,21 +40,27 @@ const noLease = (operation: string) => (cause: unknown) =>
   new NatsUnavailable({ operation, reason: { _tag: "NoLease" }, cause })
 
 /** Tries until this process has the lease. */
-export const acquire = (buckets: Kv, follower: FollowerName, holder: string) =>
-  Effect.gen(function* () {
-    const key = keys.lease(follower)
+export const acquire = (buckets: Kv, follower: FollowerName, holder: string) => {
+  const key = keys.lease(follower)
+  /** The last renewal by another process, and when it was seen first, by the monotonic clock. */
+  let seen = { revision: 0, at: 0 }
+  return Effect.gen(function* () {
     const former = yield* buckets.get("cache", key)
-    if (former !== undefined && former.value.holder !== "")
-      return yield* noLease("lease")(new Error("held"))
-    const sentAt = yield* monotonicMillis
+    const now = yield* monotonicMillis
+    if (former !== undefined && former.value.holder !== "") {
+      const { revision } = former
+      if (seen.revision !== revision) seen = { revision, at: now }
+      if (now - seen.at < overdueMillis) return yield* noLease("lease")(new Error("held"))
+    }
     const revision = yield* buckets.put("cache", key, { holder }, former?.revision ?? 0, ttl)
-    const lease: Lease = { follower, holder, revision, sentAt }
+    const lease: Lease = { follower, holder, revision, sentAt: now }
     return lease
   }).pipe(
     Effect.tapError(() => nextMultiple(acquireMillis)),
     Effect.retry(Schedule.forever),
     Effect.orDie
   )
+}
 
 /** Renews the lease until that fails. Fails before the lease ends. */
 export const renew = (buckets: Kv, lease: Lease) =>
