@@ -93,6 +93,7 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
     const path = `/subscriptions/${id}/test`
     const test = () => call(stage.service.url, "POST", path, stage.user)
     await until(test, ({ body }) => body.data?.reason === "suspended")
+    await stage.autopush.waitFor(({ unacknowledged }) => unacknowledged === 0)
     await page.evaluate("device.taken()")
     await stage.age(page)
     await stage.reload(page)
