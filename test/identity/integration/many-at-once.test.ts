@@ -212,7 +212,8 @@ describe("servers that do not respond", () => {
       expect(millis, kinds[i]).toBeLessThan(boundMillis)
     }
     expect(new Set(await thousand)).toEqual(new Set([503]))
-    expect(performance.now() - began).toBeLessThan(boundMillis)
+    // If they were verified in groups, one after the other, this would take a minute.
+    expect(performance.now() - began).toBeLessThan(2 * boundMillis)
     // Two tries for each would be 2,000.
     expect(slow.count("/v1/verify")).toBeLessThan(400)
 
