@@ -20,9 +20,10 @@ describe.skipIf(firefoxPath === undefined)("a site that moves in", () => {
     await stage.service.kill()
     await stage.startService(formerKeys)
   })
+  /** Publishes on a channel that is called like the user, so each try has its own. */
   const sent = async (title: string) => {
-    const { url } = stage.service
-    const counts = await finished(url, "news", await publish(url, "news", { title }))
+    const { service, user } = stage
+    const counts = await finished(service.url, user, await publish(service.url, user, { title }))
     expect(counts).toMatchObject({ accepted: 1, delivered: 1 })
   }
 
@@ -32,7 +33,7 @@ describe.skipIf(firefoxPath === undefined)("a site that moves in", () => {
     stage.files["/old/worker.js"] = "addEventListener('push', () => {})"
     const page = await stage.page()
     const old = await page.evaluate(`device.subscribeBy("/old/", "${formerPair.publicKey}")`)
-    await importAll(stage.nats.url, [old], "--channel", "news")
+    await importAll(stage.nats.url, [old], "--channel", stage.user)
 
     stage.files["/old/worker.js"] = 'importScripts("/worker.js")'
     await page.evaluate(`(async () => {
@@ -50,9 +51,9 @@ describe.skipIf(firefoxPath === undefined)("a site that moves in", () => {
 
     await stage.connect(page, { adopt: true })
     await stage.expect(page, "on")
-    expect(await channelsOf(stage.service.url, stage.user)).toEqual(["news"])
+    expect(await channelsOf(stage.service.url, stage.user)).toEqual([stage.user])
     await until(
-      () => registrationsSeen(stage.service.url, "news", stage.user),
+      () => registrationsSeen(stage.service.url, stage.user, stage.user),
       (count) => count === 1
     )
     expect(await page.evaluate("device.endpoints()")).toEqual([await stage.endpoint(page)])

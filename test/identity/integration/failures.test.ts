@@ -176,8 +176,9 @@ describe("new users of one address", () => {
       const token = await provider.token({ sub: `user-${i}` })
       expect(await register(`Bearer ${token}`)).toBe(202)
     }
-    for (let i = 0; i < newUsersMax; i += 1) expect(await register(basic(`new-${i}`))).toBe(202)
-    expect(await register(basic("one-more"))).toBe(429)
+    for (let i = 0; i < newUsersMax; i += 1)
+      expect(await register(basic(`new-${i} at ${address}`))).toBe(202)
+    expect(await register(basic(`one more at ${address}`))).toBe(429)
     expect(await register(`Bearer ${await provider.token({ sub: "another" })}`)).toBe(202)
   })
 })
