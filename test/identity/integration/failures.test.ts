@@ -141,9 +141,12 @@ describe("wrong credentials", () => {
     const asked = () => service.output().split("acme is asked").length
     expect(await statusOf("Acme open")).toBe(200)
     await tried(() => ({ authorization: "Digest x" }))
-    const before = asked()
-    expect(await statusOf("Acme guess")).toBe(429)
-    expect(asked()).toBe(before)
+    // One more may have become free: the guess that uses it up is looked at.
+    const guess = async () => {
+      const before = asked()
+      return [await statusOf("Acme guess"), asked() - before]
+    }
+    await expect.poll(guess).toEqual([429, 0])
     expect(await statusOf("Acme open")).toBe(200)
     expect(await statusOf(basic("anna"))).toBe(200)
     address = "203.0.113.1"
