@@ -50,7 +50,18 @@ const send = (token: string, path: string, method = "GET", { url } = service) =>
 const publish = async (token: string, channel = "news", at = service) =>
   (await send(token, `/channels/${channel}`, "POST", at)).status
 const until = (condition: () => Promise<boolean>) =>
-  vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 5_000, interval: 20 })
+  vi.waitFor(async () => expect(await condition()).toBe(true), { timeout: 20_000, interval: 20 })
+/** Uses a token until it is refused. Returns when the last good use was sent. */
+const lastGood = async (token: string, at = service): Promise<number> => {
+  let last = 0
+  await until(async () => {
+    const sentAt = Date.now()
+    if ((await publish(token, "news", at)) === 401) return true
+    last = sentAt
+    return false
+  })
+  return last
+}
 const today = () => new Date().toISOString().slice(0, 10)
 
 describe("a token", () => {
@@ -138,13 +149,13 @@ describe("a token", () => {
   })
 
   it("ends in the second in which it expires", async () => {
-    const made = await cli("create", "brief", "--channel", "news", "--expires", "1s")
+    const made = await cli("create", "brief", "--channel", "news", "--expires", "2s")
     const token = made.stdout.trimEnd()
     const [, end = ""] = /until (\S+Z)/.exec(made.stderr) ?? []
     expect(await publish(token)).toBe(202)
-    await until(async () => (await publish(token)) === 401)
+    const last = await lastGood(token)
     expect(Date.now() - Date.parse(end)).toBeGreaterThan(-50)
-    expect(Date.now() - Date.parse(end)).toBeLessThan(1_000)
+    expect(last - Date.parse(end)).toBeLessThan(1_000)
     expect(await row("brief")).toMatchObject({ state: "expired" })
   })
 
@@ -157,10 +168,9 @@ describe("a token", () => {
       code: 0,
       stdout: "the token leaked is revoked: within a second no gateway accepts it\n"
     })
-    const began = performance.now()
-    for (const at of [service, other])
-      await until(async () => (await publish(token, "news", at)) === 401)
-    expect(performance.now() - began).toBeLessThan(1_000)
+    const revokedBy = Date.now()
+    for (const last of await Promise.all([lastGood(token), lastGood(token, other)]))
+      expect(last - revokedBy).toBeLessThan(1_000)
     expect(await row("leaked")).toMatchObject({
       state: "revoked",
       revoked: expect.stringContaining(today())
