@@ -32,6 +32,9 @@ const preferences = {
   "devtools.jsonview.enabled": false,
   // A prompt takes clicks at once, not after 500 ms.
   "security.notification_enable_delay": 0,
+  // A worker may open a window for 3 s after a click on a notification, not for 1 s: on a busy
+  // machine half a second of waiting for a hook and two questions to Firefox take longer.
+  "dom.webnotifications.disable_open_click_delay": 3_000,
   // puppeteer lets each page believe that it has the focus: then none can be brought to the front.
   "focusmanager.testmode": false
 }

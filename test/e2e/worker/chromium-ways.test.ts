@@ -26,6 +26,15 @@ const files = {
     headers: { "content-security-policy": `${policy}; script-src 'self'` }
   },
   "/home.js": after(`self.bellcast = { home: "app/?from=push" }`),
+  "/hanging.js": after(`self.waited = []
+    self.later = self.setTimeout
+    self.setTimeout = (task, millis) => {
+      waited.push(millis)
+      return later(task, millis)
+    }
+    clients.matchAll = async () => []
+    clients.openWindow = async (url) => { self.opened = url }
+    self.bellcast = { onclick: () => new Promise(() => {}) }`),
   "/refused.js": after(`self.bellcast = { onpush: () => ({ title: "Hook", renotify: true }) }`),
   "/safari.js": after(`${badges}
     const { showNotification } = registration
@@ -144,6 +153,17 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     await stage.evaluateIn(script, record)
     await stage.evaluateIn(script, dispatch(clicked))
     assert.deepEqual(await stage.evaluateIn(script, "opened"), [stage.site.url + opened])
+  })
+
+  it("waits 500 ms for a hook of clicks: Firefox opens nothing a second after one", async () => {
+    await stage.register("/hanging.js", "/hanging/")
+    await stage.page.evaluate(`navigator.serviceWorker.getRegistration("/hanging/").then((it) =>
+      it.showNotification("A", { data: { bellcast: { target: "/a", targets: {} } } }))`)
+    const clicked = `new NotificationEvent("notificationclick", {
+      notification: (await registration.getNotifications())[0]
+    })`
+    await stage.evaluateIn("/hanging.js", dispatch(clicked))
+    assert.deepEqual(await stage.evaluateIn("/hanging.js", "[opened, waited]"), ["/a", [500]])
   })
 
   it("stays for a second in Chromium on macOS, which drops notifications else", async () => {
