@@ -21,6 +21,8 @@ export default defineConfig({
     maxWorkers: Math.min(Math.ceil(3.5 * availableParallelism()), workersMax),
     // The first test may fetch a nats-server or pull an image.
     testTimeout: 60_000,
-    hookTimeout: 120_000
+    hookTimeout: 120_000,
+    // One second by default: a busy machine needs longer to print a line.
+    expect: { poll: { timeout: 20_000 } }
   }
 })

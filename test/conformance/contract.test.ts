@@ -7,7 +7,7 @@ import { type Running, start } from "./target.ts"
 let running: Running
 beforeAll(async () => {
   running = await start(1)
-}, 60_000)
+})
 afterAll(() => running[Symbol.asyncDispose]())
 
 // Most of the time passes while the gateway waits for NATS, and NATS for the disk.

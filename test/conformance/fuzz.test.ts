@@ -9,7 +9,7 @@ describe("any request", () => {
   let running: Running
   beforeAll(async () => {
     running = await start(1)
-  }, 60_000)
+  })
   afterAll(() => running[Symbol.asyncDispose]())
 
   it(

@@ -62,8 +62,7 @@ export const targetOf = (origin: string): Target => ({
 const healthy = (origin: string) =>
   until(
     () => exchange(origin, { method: "GET", target: "/v1/__heartbeat__" }),
-    ({ status }) => status === 200,
-    10_000
+    ({ status }) => status === 200
   )
 
 export const startOwn = (

@@ -9,7 +9,7 @@ describe.skipIf(targetUrl !== undefined)("two gateways", () => {
   let running: Running
   beforeAll(async () => {
     running = await start(2)
-  }, 60_000)
+  })
   afterAll(() => running[Symbol.asyncDispose]())
 
   // The requests of a case follow each other: those of other sections have turns of their own.

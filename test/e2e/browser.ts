@@ -40,7 +40,13 @@ const preferences = {
 }
 
 /** Accepts the certificates of tests. A browser that does not respond fails within 30 s. */
-const common = { headless: true, acceptInsecureCerts: true, protocolTimeout: 30_000 }
+const common = {
+  headless: true,
+  acceptInsecureCerts: true,
+  protocolTimeout: 30_000,
+  // For the start, which takes long where several browsers start at once.
+  timeout: 90_000
+}
 
 export const startFirefox = (executablePath: string, pushServerUrl?: string): Promise<Browser> =>
   launch({

@@ -65,7 +65,7 @@ for (const [name, { package: packageName, path, start }] of Object.entries(brows
     beforeAll(async () => {
       browser = await start(path!)
       page = await browser.newPage()
-    }, 60_000)
+    })
     afterAll(() => browser?.close())
 
     it("is asked when a link begins a login, and goes to the broker by the button", async () => {

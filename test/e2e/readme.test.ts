@@ -20,7 +20,9 @@ describe.skipIf(firefoxPath === undefined)("the page of README.md", () => {
   const opened = new AsyncDisposableStack()
   afterAll(() => opened.disposeAsync())
 
-  it("subscribes at a click on its button, and shows the broadcast", async () => {
+  it("subscribes at a click on its button, and shows the broadcast", {
+    timeout: 120_000
+  }, async () => {
     const nats = opened.use(await startNats())
     const autopush = opened.use(await startAutopush())
     const files: SiteFiles = {}

@@ -139,7 +139,7 @@ export const startAutopush = async (): Promise<Autopush> => {
       for (const browser of browsers) browser.retire()
       cut()
     },
-    waitFor: (predicate, timeoutMillis = 10_000) =>
+    waitFor: (predicate, timeoutMillis = 40_000) =>
       condition.waitFor(predicate, timeoutMillis, () =>
         JSON.stringify({ refusals, acknowledgements: autopush.acknowledgements })
       ),

@@ -9,7 +9,7 @@ import { start } from "../target.ts"
 
 /** A generated client before a gateway with the policy of a login. */
 export const testGeneratedClient = (login: Login): void => {
-  it("subscribes, registers, publishes and leaves", { timeout: 60_000 }, async () => {
+  it("subscribes, registers, publishes and leaves", { timeout: 120_000 }, async () => {
     await using running = await start(1, login)
     const { target } = running
     const api = new Api(target)

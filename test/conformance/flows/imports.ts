@@ -77,7 +77,7 @@ export const testImports = (login: Login): void => {
   beforeAll(async () => {
     nats = await startNats()
     own = await startFor(login, nats.url, 2, { env: formerKeys })
-  }, 60_000)
+  })
   afterAll(async () => {
     for (const each of [own, nats]) await each?.[Symbol.asyncDispose]()
   })

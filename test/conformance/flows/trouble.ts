@@ -96,7 +96,7 @@ const testOutage = (login: Login): void => {
 
 const testLateProjector = (login: Login): void => {
   it("responds to a write when it can be read, once a projector runs", {
-    timeout: 60_000
+    timeout: 120_000
   }, async () => {
     await using nats = await startNats()
     await using own = await startFor(login, nats.url, 1, { roles: "gateway" })
@@ -119,16 +119,10 @@ const testLateProjector = (login: Login): void => {
     const { jsm, nc } = await connectAdmin(nats.url)
     await jsm.consumers.pause("BELLCAST_LOG", "planner", new Date(Date.now() + 3_600_000))
     await nc.close()
-    await expect
-      .poll(async () => (await heartbeat()).json.delivery, { timeout: 10_000 })
-      .toBe(false)
+    await expect.poll(async () => (await heartbeat()).json.delivery).toBe(false)
     await using _projector = await startOwn(nats.url, { roles: "projection" })
-    await expect
-      .poll(async () => (await api.send({ method: "GET", path: "/__heartbeat__" })).status, {
-        timeout: 10_000
-      })
-      .toBe(200)
-    await expect.poll(async () => (await api.send(put)).status, { timeout: 10_000 }).toBe(202)
+    await expect.poll(async () => (await heartbeat()).status).toBe(200)
+    await expect.poll(async () => (await api.send(put)).status).toBe(202)
     const get = { method: "GET", path: `/channels/${api.channel}` }
     check(await api.send(get), get, { status: 200, body: { data: { registrations: 1 } } })
   })
@@ -230,8 +224,8 @@ const testShutdown = (login: Login): void => {
     )
     expect(await inHand).toBe(201)
     expect(await stopped).toBe(0)
-    // An open keep-alive connection would delay the end by 5 s.
-    expect(performance.now() - began).toBeLessThan(4_000)
+    // An open keep-alive connection would delay the end by 10 s.
+    expect(performance.now() - began).toBeLessThan(8_000)
     agent.destroy()
   })
 }

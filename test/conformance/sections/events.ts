@@ -96,8 +96,7 @@ export const events: ReadonlyArray<Case> = [
       })
       await until(
         async () => open.events,
-        (found) => found.at(-1)?.data.state === "paused",
-        5_000
+        (found) => found.at(-1)?.data.state === "paused"
       )
       open.close()
       expect(open.events[0]?.data.state).toBe("running")

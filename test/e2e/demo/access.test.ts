@@ -108,17 +108,17 @@ describe.skipIf(firefoxPath === undefined)("the demo in Firefox", () => {
       if (getComputedStyle(it).outlineStyle === "none") return "no outline"
       return it.ariaLabel ?? it.labels?.[0]?.textContent ?? it.textContent
     })()`
-    for (const end = performance.now() + 20_000; performance.now() < end; ) {
+    for (const end = performance.now() + 40_000; performance.now() < end; ) {
       await stage.page.keyboard.press("Tab")
       const found = (await stage.page.evaluate(focused)) as string
       expect(found).not.toBe("no outline")
       if (found === name) return stage.page.keyboard.press(key)
     }
-    throw new Error(`no way by Tab to ${name} in 20 s`)
+    throw new Error(`no way by Tab to ${name} in 40 s`)
   }
   const focused = () => stage.page.evaluate("document.activeElement.textContent")
 
-  it("is used by the keyboard alone", async () => {
+  it("is used by the keyboard alone", { timeout: 120_000 }, async () => {
     await becomes("#state", /^off$/)
     await tabTo("Notify me", "Enter")
     await answerPrompt(stage.page, "Allow")
@@ -135,7 +135,9 @@ describe.skipIf(firefoxPath === undefined)("the demo in Firefox", () => {
     await tabTo("Load the page again", "Enter")
   })
 
-  it("keeps the focus where a button vanishes, and where a list is shown anew", async () => {
+  it("keeps the focus where a button vanishes, and where a list is shown anew", {
+    timeout: 120_000
+  }, async () => {
     await becomes("#channels", /sports/)
     await becomes("#devices", /This browser/)
     await tabTo("Stop notifying me", "Enter")

@@ -11,11 +11,11 @@ navigator.serviceWorker.addEventListener("message", ({ data }) => {
   else taker(data)
 })
 
-/** What the worker told next; rejects when it says nothing. */
+/** What the worker told next; rejects when it says nothing. A driven browser waits for 30 s. */
 const next = () => {
   if (arrived.length > 0) return arrived.shift()
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error("the worker said nothing for 10 s")), 10_000)
+    const timer = setTimeout(() => reject(new Error("the worker said nothing for 25 s")), 25_000)
     takers.push((data) => {
       clearTimeout(timer)
       resolve(data)

@@ -236,7 +236,7 @@ it("would be found where the search looks", async () => {
   const files = all.nats.folder === undefined ? [] : ["files"]
   const found = async () => secretsIn(await places(), shown).map((each) => each.split(" as ")[0])
   await expect
-    .poll(found, { timeout: 10_000 })
+    .poll(found, { timeout: 40_000 })
     .toEqual([
       `stream KV_bellcast_cache: ${planted}`,
       "metrics 1: bellcast_authentications_total",

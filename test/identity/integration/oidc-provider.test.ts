@@ -188,7 +188,7 @@ describe("tokens of the provider", () => {
       headers: { authorization: `Basic ${btoa(login)}` },
       body: new URLSearchParams({ token })
     })
-    await expect.poll(() => statusOf(token), { timeout: 5_000 }).toBe(401)
+    await expect.poll(() => statusOf(token)).toBe(401)
   })
 
   it("are believed by each new key, and no longer by the former", async () => {
@@ -199,8 +199,8 @@ describe("tokens of the provider", () => {
       const { cookies, location } = await returned()
       return (await finish(location, cookies)).status
     }
-    await expect.poll(after, { timeout: 15_000, interval: 1_000 }).toBe(307)
+    await expect.poll(after, { timeout: 30_000, interval: 1_000 }).toBe(307)
     // What was verified before counts for a second.
-    await expect.poll(() => statusOf(before), { timeout: 5_000 }).toBe(401)
-  }, 30_000)
+    await expect.poll(() => statusOf(before)).toBe(401)
+  })
 })

@@ -114,8 +114,8 @@ it("is 503, and not wrong, while the keys may not be fetched again for a new one
   expect(Number(early.headers.get("retry-after"))).toBeGreaterThan(0)
   expect(await errorOf(early)).toEqual([503, 503, 201])
   const later = async () => (await verify(cookie, fields)).status
-  await expect.poll(later, { timeout: 15_000, interval: 500 }).toBe(302)
-}, 20_000)
+  await expect.poll(later, { timeout: 40_000, interval: 500 }).toBe(302)
+})
 
 it("ends a session at both gateways when its time is over, however it is used", async () => {
   const { begun, proof } = portier
@@ -124,7 +124,7 @@ it("ends a session at both gateways when its time is over, however it is used", 
   const token = tokenIn(await second.verify(cookie, { id_token: await proof(nonce) }))
   const statuses = async () => [await statusAt(portier, token), await statusAt(second, token)]
   expect(await statuses()).toEqual([200, 200])
-  await expect.poll(statuses, { timeout: 10_000, interval: 100 }).toEqual([401, 401])
+  await expect.poll(statuses, { interval: 100 }).toEqual([401, 401])
   expect(performance.now() - opened).toBeGreaterThan(sessionSeconds * 1000 - 100)
 })
 
