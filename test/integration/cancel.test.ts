@@ -11,6 +11,7 @@ import {
 } from "../support/broadcast-states.ts"
 import { finished, finishedAt, join, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
+import { holdResponses } from "../support/held.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -73,8 +74,9 @@ describe("a broadcast that is cancelled", () => {
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
     const later = push.subscribe({ script: ["503 retry-after 7200", "201"] })
-    const slow = push.subscribe({ script: ["slow 3000 503"] })
-    const taken = push.subscribe({ script: ["slow 3000"] })
+    const slow = push.subscribe({ script: ["503"] })
+    const taken = push.subscribe()
+    const respond = holdResponses([slow, taken])
     const agents = [later, slow, taken]
     await join(
       [service.url],
@@ -83,8 +85,11 @@ describe("a broadcast that is cancelled", () => {
     )
     const id = await publish(service.url, "news", { n: 1 })
     await untilShown(service.url, id, ({ retrying }) => retrying === 1)
+    await push.waitFor(({ requests }) => requests === agents.length)
     const { code, stdout } = await runCli(["broadcast", "cancel", id, "--json", "--nats", nats.url])
     assert.deepEqual([code, JSON.parse(stdout)], [0, { broadcast: Number(id), state: "cancelled" }])
+    await elapsed(heldMillis)
+    respond()
     const done = await finished(service.url, "news", id)
     assert.deepInclude(done, { accepted: 3, delivered: 1, cancelled: 2, retrying: 0, waiting: 0 })
     assert.equal(done.state, "cancelled")

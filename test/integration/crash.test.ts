@@ -2,6 +2,7 @@
 import { assert, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
+import { holdResponses } from "../support/held.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -46,6 +47,7 @@ it("records every push of a worker that was killed while nothing could be record
   await using nats = await startNats()
   await using push = await startPushService()
   const dead = Array.from({ length: 8 }, () => push.subscribe({ script: ["slow 1000 410"] }))
+  const respond = holdResponses(dead)
   const slow = Array.from({ length: 2 }, () => push.subscribe({ script: ["slow 4000", "201"] }))
   await using rest = await startService({
     natsUrl: nats.url,
@@ -69,6 +71,7 @@ it("records every push of a worker that was killed while nothing could be record
     async () => dead.filter(({ attempts }) => attempts.length > 0).length,
     (count) => count === dead.length
   )
+  respond()
   await until(
     async () => worker.output(),
     (log) => log.includes("outcomes cannot be written: pushes wait")

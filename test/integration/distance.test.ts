@@ -6,6 +6,7 @@ import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { playerOf, reply } from "../support/push-script.ts"
 import { type PushServiceOptions, startPushService } from "../support/push-service.ts"
+import { elapsed } from "../support/quiet.ts"
 import { startService } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import type { UserAgent } from "../support/user-agent.ts"
@@ -99,16 +100,21 @@ describe("a push service that throttles a wide window", () => {
   it("gets half as many at a time, and every push once", async () => {
     await using push = await startPeer({})
     const [slow, throttle] = [playerOf(["slow 300"])(), reply(429)]
-    let underWay = 0
-    let most = 0
+    const { promise: reached, resolve: reach } = Promise.withResolvers<void>()
+    let [begun, underWay, most] = [0, 0, 0]
     const prepare = (agent: UserAgent) => {
       const play: typeof slow.play = (request, response) => {
         underWay += 1
         most = Math.max(most, underWay)
+        if (most === 100) reach()
         response.once("close", () => {
           underWay -= 1
         })
-        slow.play(request, response)
+        // The window grows with the responses to the first pushes. The later ones fill it, however
+        // long this machine takes for them.
+        begun += 1
+        const filled = begun <= 64 ? Promise.resolve() : Promise.race([reached, elapsed(2_000)])
+        void filled.then(() => slow.play(request, response))
       }
       // More than the window of 64 that a push service begins with.
       Object.assign(agent, { nextAnswer: () => (underWay < 100 ? { ...slow, play } : throttle) })

@@ -70,13 +70,13 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
   afterAll(() => stage[Symbol.asyncDispose]())
 
   it("shows each state with its counts, from running to finished, and ends", async () => {
-    const { id, open } = await broadcast(stage, ["slow 3000"], 20)
+    const { id, open } = await broadcast(stage, ["slow 8000"], 20)
     const stream = await open()
     assert.equal(stream.status, 200)
     await when(stream, ({ events }) => events.length > 0)
     for (const state of ["paused", "running"]) {
       await changeState(stage.url, id, state)
-      await when(stream, ({ events }) => events.at(-1)?.data.state === state, 5_000)
+      await when(stream, ({ events }) => events.at(-1)?.data.state === state)
     }
     await stream.ended
     assert.deepEqual(statesOf(stream), ["running", "paused", "running", "finished"])

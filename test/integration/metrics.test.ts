@@ -3,6 +3,7 @@ import { assert, describe, it } from "vitest"
 import { hostLabel } from "#telemetry/delivery-metrics.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService, vapid } from "../support/service.ts"
 
@@ -154,15 +155,11 @@ describe("the metrics", () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using gateway = await startService({ natsUrl: nats.url, roles: "gateway,projection" })
-    const agents = [
-      push.subscribe(),
-      push.subscribe({ script: ["503 retry-after 3", "201", "503 retry-after 3"] })
-    ]
-    await join(
-      [gateway.url],
-      "news",
-      agents.map(({ subscription }) => subscription)
-    )
+    const [one, other] = [push.subscribe(), push.subscribe()]
+    let isAway = true
+    const [refusal, next] = [reply(503, () => ({ "retry-after": "3" })), other.nextAnswer]
+    Object.assign(other, { nextAnswer: () => (isAway ? refusal : next()) })
+    await join([gateway.url], "news", [one.subscription, other.subscription])
     const look = async () => {
       const { body } = await call(gateway.url, "GET", "/__metrics__")
       const lines = (body as string).split("\n")
@@ -205,6 +202,7 @@ describe("the metrics", () => {
     const retrying = await seen("0 0 1")
     isAge(retrying)
     assert.isAbove(retrying.age, planned.age)
+    isAway = false
     assert.deepInclude(await finished(gateway.url, "news", broadcast), { delivered: 2 })
     for (const { metricsUrl } of [gateway, fanout, delivery]) {
       const scraped = String((await call(metricsUrl(), "GET", "/metrics")).body)
@@ -218,6 +216,7 @@ describe("the metrics", () => {
     // The last is the fact that it is finished.
     const after = await until(look, ({ jobs, log }) => jobs === "0 0 0" && log > published.log)
     assert.equal(after.age, 0)
+    isAway = true
     const againAt = performance.now()
     await publish(gateway.url, "news", { n: 2 })
     assert.isAtMost(
