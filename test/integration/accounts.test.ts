@@ -191,7 +191,7 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
   assert.deepEqual(await stored(), before)
 
   // Replies of the service to its own requests, with the user's subscriptions in them.
-  await join([service.url], "other", [push.subscribe().subscription])
+  await join([service.url], "other", [push.subscribe().subscription], 1, "other")
   // An acknowledgement goes to no subject of the service, whatever reply subject is asked for.
   const replies = ["$KV.bellcast_permissions.news.publishers", "bellcast.evt.rejected.1"]
   for (const reply of replies) {

@@ -108,7 +108,7 @@ describe("durable consumers", { timeout: 60_000 }, () => {
     const metrics = String((await call(url(), "GET", "/__metrics__")).body)
     assert.match(
       metrics,
-      /^bellcast_consumer_repairs_total\{consumer="planner",repair="resumed"\} 1$/m
+      /^bellcast_consumer_repairs_total\{consumer="planner",repair="resumed"\} [1-9]$/m
     )
   })
 

@@ -201,13 +201,13 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
   it("ends within 2 s when its token is revoked", async () => {
     const { channel, id } = await broadcast(stage, retrying)
     const natsUrl = stage.nats.url
-    const { token } = await createToken(natsUrl, "shop", "--channel", channel)
+    const { token } = await createToken(natsUrl, channel, "--channel", channel)
     const stream = await follow(`${stage.url}/channels/${channel}${broadcastPath(id)}/events`, {
       authorization: `Bearer ${token}`
     })
     await when(stream, ({ events }) => events.length > 0)
     assert.equal(stream.endedAt, undefined)
-    const revoked = await runCli(["token", "revoke", "shop", "--nats", natsUrl])
+    const revoked = await runCli(["token", "revoke", channel, "--nats", natsUrl])
     const revokedAt = performance.now()
     assert.equal(revoked.code, 0, revoked.stderr)
     await stream.ended
