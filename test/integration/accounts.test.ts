@@ -14,6 +14,8 @@ import { type Service, startService } from "../support/service.ts"
 
 const subject = "bellcast.cmd.broadcast.billing.news"
 const body = JSON.stringify({ data: { title: "Hello" } })
+/** The default is a second. */
+const patient = { timeout: 10_000 }
 
 let port = 0
 let server: AsyncDisposable
@@ -100,12 +102,12 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
   const key = "bellcast_subscriptions.$KV.bellcast_subscriptions.meta"
   assert.equal((await nc.request(`${direct}.KV_${key}`)).json<{ v: number }>().v, 1)
   const read: Array<string> = []
-  const options = { strategy: "timer", maxWait: 500 } as const
+  const options = { strategy: "sentinel", maxWait: 10_000 } as const
   const all = JSON.stringify({ seq: 1, batch: 100 })
   for await (const { headers } of await nc.requestMany(`${direct}.BELLCAST_LOG`, all, options))
     read.push(headers?.get("Nats-Subject") ?? "")
   const { state } = await jsm.streams.info("BELLCAST_LOG")
-  // The last response ends the batch.
+  // The last response ends the batch, and is the only empty one.
   assert.lengthOf(read, state.messages + 1)
 
   const before = await settled()
@@ -148,9 +150,9 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
   const { nc, violations } = client
   const { id: user } = (await call(service.url, "GET", "/", "user0")).body.user as { id: string }
   const member = JSON.stringify({ channel: "guests", user })
-  const added = (await nc.request("bellcast.api.billing.member-put", member)).json()
+  const added = (await nc.request("bellcast.api.billing.member-put", member, patient)).json()
   assert.deepEqual(added, { code: 202, message: "Accepted" })
-  const { seq } = (await nc.request(subject, body)).json<{ seq: number }>()
+  const { seq } = (await nc.request(subject, body, patient)).json<{ seq: number }>()
   const counts = await finished(service.url, "news", String(seq))
   assert.deepInclude(counts, { accepted: 1, delivered: 1 })
 
@@ -199,9 +201,9 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
     nc.publish("bellcast.api.billing.members", JSON.stringify({ channel: "guests" }), { reply })
   }
   await nc.flush()
-  const last = (await nc.request(subject, body)).json<{ seq: number }>().seq
+  const last = (await nc.request(subject, body, patient)).json<{ seq: number }>().seq
   await finished(service.url, "news", String(last))
-  await nc.request("bellcast.api.billing.members", JSON.stringify({ channel: "guests" }))
+  await nc.request("bellcast.api.billing.members", JSON.stringify({ channel: "guests" }), patient)
   const { BELLCAST_LOG: log, KV_bellcast_permissions: permissions } = await stored()
   assert.notInclude(JSON.stringify(log), "bellcast.evt.rejected.1")
   assert.deepEqual(permissions, before["KV_bellcast_permissions"])
@@ -210,7 +212,7 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
 
 it("shows the service to `nats micro list` of an operator", async () => {
   await using admin = await clientOf(port, "bellcast-admin", "_INBOX_bellcast")
-  const { name } = (await admin.nc.request("$SRV.PING")).json<{ name: string }>()
+  const { name } = (await admin.nc.request("$SRV.PING", "", patient)).json<{ name: string }>()
   assert.equal(name, "bellcast")
 })
 

@@ -20,8 +20,8 @@ const consumers = [
   ["BELLCAST_WORK", "limited"],
   ["BELLCAST_WORK", "retry"]
 ] as const
-/** A look every 2 or 3 s, and the time to deliver. */
-const withinMillis = 8_000
+/** A look every 2 or 3 s, and the time to deliver; less than the 15 s of `ack_wait`. */
+const withinMillis = 14_000
 
 let nats: Awaited<ReturnType<typeof startNats>>
 let push: Awaited<ReturnType<typeof startPushService>>

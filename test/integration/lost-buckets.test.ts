@@ -67,7 +67,7 @@ const refusedRebuild = (natsUrl: string) =>
   }).pipe(onLog(natsUrl), Effect.runPromise)
 
 it("a start without a projection is refused, and a rebuild brings everything back", {
-  timeout: 60_000
+  timeout: 120_000
 }, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using push = await startPushService()

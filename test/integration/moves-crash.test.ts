@@ -144,8 +144,7 @@ const agree = async (url: string, admin: Admin) => {
   const agreed = () =>
     until(
       async () => ownersIn(await admin.entries()),
-      ({ lists, pages }) => lists.length > 0 && JSON.stringify(lists) === JSON.stringify(pages),
-      10_000
+      ({ lists, pages }) => lists.length > 0 && JSON.stringify(lists) === JSON.stringify(pages)
     )
   await Effect.runPromise(
     Effect.andThen(folded(0), Effect.promise(agreed)).pipe(Effect.provide(foldingLayer(url)))

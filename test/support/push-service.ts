@@ -199,7 +199,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
       agents.set(path, agent)
       return agent
     },
-    waitFor: (predicate, timeoutMillis = 10_000) =>
+    waitFor: (predicate, timeoutMillis = 30_000) =>
       condition.waitFor(predicate, timeoutMillis, () =>
         JSON.stringify({ ...counts, faults: faults.slice(0, 5) })
       ),

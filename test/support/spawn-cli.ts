@@ -31,7 +31,7 @@ export const spawnCli = async (
   return {
     output,
     /** Resolves with the first match in stdout or stderr; rejects after the timeout with both. */
-    printed: async (pattern: RegExp, timeoutMillis = 10_000): Promise<RegExpExecArray> => {
+    printed: async (pattern: RegExp, timeoutMillis = 30_000): Promise<RegExpExecArray> => {
       const match = () => pattern.exec(output.stdout) ?? pattern.exec(output.stderr)
       await condition.waitFor(
         () => match() !== null,
