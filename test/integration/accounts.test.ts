@@ -1,6 +1,5 @@
 // The accounts file for nats-server: everybody can do his work with it, and nothing else.
 
-import { isDeepStrictEqual } from "node:util"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, it } from "vitest"
@@ -9,6 +8,7 @@ import { call, finished, join, publish, until } from "../support/client.ts"
 import { startConfiguredNats } from "../support/nats-configured.ts"
 import { claimPort } from "../support/ports.ts"
 import { startPushService } from "../support/push-service.ts"
+import { settled } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type Service, startService } from "../support/service.ts"
 
@@ -55,19 +55,7 @@ afterAll(async () => {
 })
 
 /** The content once nothing changes any more: checkpoints and counts are saved once a second. */
-const settled = async () => {
-  let last = await stored()
-  let since = performance.now()
-  return until(
-    async () => {
-      const now = await stored()
-      if (!isDeepStrictEqual(now, last)) since = performance.now()
-      last = now
-      return now
-    },
-    () => performance.now() - since > 2_500
-  )
-}
+const storedAtRest = () => settled(stored, 2_500)
 
 const auditorFlags = () => [
   ...["--nats", urlOf("audit"), "--inbox-prefix", "_INBOX_audit", "--js-domain", "bellcast"]
@@ -110,7 +98,7 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
   // The last response ends the batch, and is the only empty one.
   assert.lengthOf(read, state.messages + 1)
 
-  const before = await settled()
+  const before = await storedAtRest()
   const changes = [
     "STREAM.PURGE.BELLCAST_LOG",
     "STREAM.DELETE.BELLCAST_LOG",
@@ -172,7 +160,7 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
   )
   for (const each of violations) assert.match(each, /Permissions Violation for Subscription/)
 
-  const before = await settled()
+  const before = await storedAtRest()
   const forged = [
     "bellcast.cmd.broadcast.rest.news",
     "bellcast.cmd.broadcast.billing.news.more",

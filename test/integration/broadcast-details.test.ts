@@ -49,7 +49,10 @@ it("is made again by a rebuild, byte for byte", { timeout: 60_000 }, async () =>
   await join([service.url], "news", browsers)
   const id = await publish(service.url, "news", { n: 1 })
   const progress = async () => (await admin.entries())[`$KV.bellcast_broadcasts.${id}`] ?? ""
-  const before = await until(progress, (text) => text.includes('"throttled":1'), 30_000)
+  const reasons = ["accepted", "gone", "refused", "throttled"]
+  const before = await until(progress, (text) =>
+    reasons.every((reason) => text.includes(`"${reason}":1`))
+  )
   await service.stop()
   assert.include(before, '"reasons":{')
   const { code, stderr } = await runCli(["rebuild", "--nats", nats.url])

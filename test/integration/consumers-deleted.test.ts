@@ -34,6 +34,12 @@ const [url, output] = [
   () => services[0]!.url,
   () => services.map((service) => service.output()).join("")
 ]
+/** Resolves once a process has logged the words: the log may come later than what it tells. */
+const logged = (words: RegExp) =>
+  until(
+    async () => output(),
+    (text) => words.test(text)
+  )
 const isDelivered = { accepted: browsers, delivered: browsers }
 
 /** Sends a broadcast and returns when all of it is delivered. */
@@ -90,8 +96,7 @@ describe("durable consumers", { timeout: 60_000 }, () => {
     await deliveredAfter(second)
     receivedOnce(2)
     for (const [, name] of consumers)
-      assert.match(
-        output(),
+      await logged(
         new RegExp(`"level":50,.*"msg":"the consumer ${name} was deleted: it is made again`)
       )
     const metrics = String((await call(url(), "GET", "/__metrics__")).body)
@@ -99,12 +104,12 @@ describe("durable consumers", { timeout: 60_000 }, () => {
   })
 
   it("that are paused are resumed, and what waited is delivered", async () => {
-    const until = new Date(Date.now() + 3_600_000)
-    for (const [stream, name] of consumers) await admin.jsm.consumers.pause(stream, name, until)
+    const end = new Date(Date.now() + 3_600_000)
+    for (const [stream, name] of consumers) await admin.jsm.consumers.pause(stream, name, end)
     await deliveredAfter(await publish(url(), "news", { n: 3 }))
     receivedOnce(1)
     for (const name of ["planner", "deliver"])
-      assert.match(output(), new RegExp(`"the consumer ${name} was paused: it is resumed"`))
+      await logged(new RegExp(`"the consumer ${name} was paused: it is resumed"`))
     const metrics = String((await call(url(), "GET", "/__metrics__")).body)
     assert.match(
       metrics,
@@ -137,10 +142,7 @@ describe("durable consumers", { timeout: 60_000 }, () => {
     )
     await deliveredAfter(broadcast)
     receivedOnce(1)
-    await until(
-      async () => output(),
-      (text) => /"changed":"filter_subjects,ack_wait,max_batch"/.test(text)
-    )
+    await logged(/"changed":"filter_subjects,ack_wait,max_batch"/)
   })
 
   it("that are replaced by one that skips messages are made again behind what was acknowledged", {
@@ -156,7 +158,7 @@ describe("durable consumers", { timeout: 60_000 }, () => {
     })
     await deliveredAfter(broadcast)
     receivedOnce(1)
-    assert.match(output(), /"the consumer planner was replaced or changed and loses messages/)
+    await logged(/"the consumer planner was replaced or changed and loses messages/)
     // From the first message that was not acknowledged, not from the beginning of LOG.
     const { config } = await admin.jsm.consumers.info("BELLCAST_LOG", "planner")
     assert.isAbove(config.opt_start_seq ?? 0, browsers)
@@ -166,7 +168,7 @@ describe("durable consumers", { timeout: 60_000 }, () => {
     await admin.jsm.streams.delete("KV_bellcast_cache")
     const cached = () => call(url(), "GET", "/__heartbeat__")
     await until(cached, ({ status }) => status === 200, withinMillis)
-    assert.match(output(), /"msg":"the bucket of leases and page tokens was deleted: made again"/)
+    await logged(/"msg":"the bucket of leases and page tokens was deleted: made again"/)
     for (const bucket of ["subscriptions", "channels"])
       await admin.jsm.streams.delete(`KV_bellcast_${bucket}`)
     const { subscription } = agents[0]!
@@ -177,10 +179,7 @@ describe("durable consumers", { timeout: 60_000 }, () => {
         503
       )
     const broadcast = await publish(url(), "news", { n: 6 })
-    await until(
-      async () => output(),
-      (text) => /"level":50,.*"msg":"a bucket is gone: .* run `bellcast rebuild`/.test(text)
-    )
+    await logged(/"level":50,.*"msg":"a bucket is gone: .* run `bellcast rebuild`/)
     // A planner that took the missing count for 0 would send to nobody.
     await until(
       () => admin.jsm.consumers.info("BELLCAST_LOG", "planner"),

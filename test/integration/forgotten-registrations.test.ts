@@ -187,6 +187,7 @@ describe("a registration that ended", { timeout: 120_000 }, () => {
     await nats.kill()
     await nats.restart()
     stopProjector = startProjector()
+    await allIsApplied()
     await until(
       () => seen("torn", "kim"),
       (registrations) => registrations === 1

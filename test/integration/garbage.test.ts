@@ -83,11 +83,10 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
       ["limited", 0],
       ["retry", 3]
     ] as const) {
-      const { num_ack_pending, num_pending } = await admin.jsm.consumers.info(
-        "BELLCAST_WORK",
-        durable
+      await until(
+        () => admin.jsm.consumers.info("BELLCAST_WORK", durable),
+        ({ num_ack_pending, num_pending }) => num_pending === 0 && num_ack_pending === held
       )
-      assert.deepEqual({ num_pending, num_ack_pending }, { num_pending: 0, num_ack_pending: held })
     }
     assert.notInclude(service.output(), "was delivered many times")
     const lines = service.output().slice(before).split("\n")
