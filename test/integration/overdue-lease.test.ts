@@ -1,4 +1,4 @@
-// A lease that nats-server does not end, as one that was killed in a bad moment may have kept it.
+// A lease that nats-server does not end: one that was killed may bring a former renewal back.
 import { jetstream } from "@nats-io/jetstream"
 import { it } from "vitest"
 import { bucketSubject, keys } from "#streams/buckets.ts"

@@ -20,8 +20,9 @@ const renewalMillisMax = 750
 const marginMillis = 100
 const ttl = { ttlSeconds: leaseSeconds }
 /**
- * A lease that nobody has renewed for so long is taken from its holder. Usually nats-server ends it
- * long before; one that was killed at that moment kept it for ever (seen once, 2.15.1).
+ * A lease that nobody has renewed for so long is taken from its holder. A nats-server 2.15 that is
+ * killed brings replaced entries back (streams/README.md), also a renewal before the last one: that
+ * never ends by itself.
  */
 export const overdueMillis = 2 * leaseSeconds * 1_000
 
