@@ -24,19 +24,22 @@ import type { ShardTools } from "./tools.ts"
 /**
  * Takes a permit for one push; fails when it may not be sent: with "stop" because the shard is left
  * to others or to a later run, with "cancelled" because the broadcast was cancelled, with "late"
- * because its turn is lost.
+ * because its turn is lost; and, with the permit taken, when the check fails.
  */
-const takePermit = Effect.fnUntraced(function* (run: ShardRun, turn: Turn) {
+const takePermit = Effect.fnUntraced(function* (run: ShardRun, target: Target, turn: Turn) {
   const { draining, orderOf, permits } = run.tools
   yield* permits.take(run.job.broadcast)
+  // Before the proof and the order, because a read may take long.
+  const checked = yield* Effect.result(run.check(target))
   yield* prove(run)
   const order = run.failure !== undefined || draining() ? "hold" : orderOf(run.job)
-  if (order === "send" && (yield* turn.take)) run.permits += 1
-  else {
-    yield* permits.release(run.job.broadcast)
-    const why = { send: "late", cancel: "cancelled", hold: "stop", old: "stop" } as const
-    return yield* Effect.fail(why[order])
+  if (order === "send" && (checked._tag === "Failure" || (yield* turn.take))) {
+    run.permits += 1
+    return yield* Effect.fromResult(checked)
   }
+  yield* permits.release(run.job.broadcast)
+  const why = { send: "late", cancel: "cancelled", hold: "stop", old: "stop" } as const
+  return yield* Effect.fail(why[order])
 })
 
 /** Returns the result of one push; undefined: it is left to the next delivery. */
@@ -54,7 +57,7 @@ const resultOfPush = Effect.fnUntraced(function* (
   if (order !== "send") return undefined
   if (now >= job.expiresAt)
     return { target, result: unsent(now, { fate: "expired", reason: "expired" }), permit: false }
-  const ready = Effect.andThen(takePermit(run, turn), run.check(target))
+  const ready = takePermit(run, target, turn)
   const attempted = yield* Effect.result(
     tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, ready)
   )
