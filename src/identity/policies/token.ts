@@ -37,6 +37,8 @@ export const token = Effect.fnUntraced(function* (name: string) {
   const verified = (yield* Verifications).make({
     policy: name,
     lifetimeMillis,
+    // Every gateway knows a new token once it is stored, also where it was used too early.
+    invalidMillis: 0,
     verify
   })
   const policy: Policy = {
