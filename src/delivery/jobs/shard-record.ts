@@ -55,7 +55,7 @@ export const release = (run: ShardRun, count: number) => {
 }
 
 /** Whether an outcome of this delivery was stored so recently that no other can have the shard. */
-const isProven = (run: ShardRun) =>
+export const isProven = (run: ShardRun) =>
   Effect.map(monotonicMillis, (now) => now - run.provenAt < provenMillis)
 
 /** `end`: nothing follows, because all is recorded (`final`) or the shard is left (`released`). */

@@ -18,8 +18,25 @@ import type { Audience } from "../recipients/audience.ts"
 import { type Claimed, isClaimed, type Past } from "./claim.ts"
 import type { Payload } from "./payloads.ts"
 import { cancelledEnd, outcomeSubject, unsentResult } from "./record/record.ts"
-import { add, flushRest, flushWhenDue, prove, release, type ShardRun } from "./shard-record.ts"
+import {
+  add,
+  flushRest,
+  flushWhenDue,
+  isProven,
+  prove,
+  release,
+  type ShardRun
+} from "./shard-record.ts"
 import type { ShardTools } from "./tools.ts"
+
+/** Checks that the user is still there. The proof and the check may each wait for NATS. */
+const checkProven = Effect.fnUntraced(function* (run: ShardRun, target: Target) {
+  while (true) {
+    yield* prove(run)
+    const checked = yield* Effect.result(run.check(target))
+    if (run.failure !== undefined || (yield* isProven(run))) return checked
+  }
+})
 
 /**
  * Takes a permit for one push; fails when it may not be sent: with "stop" because the shard is left
@@ -29,9 +46,7 @@ import type { ShardTools } from "./tools.ts"
 const takePermit = Effect.fnUntraced(function* (run: ShardRun, target: Target, turn: Turn) {
   const { draining, orderOf, permits } = run.tools
   yield* permits.take(run.job.broadcast)
-  // Before the proof and the order, because a read may take long.
-  const checked = yield* Effect.result(run.check(target))
-  yield* prove(run)
+  const checked = yield* checkProven(run, target)
   const order = run.failure !== undefined || draining() ? "hold" : orderOf(run.job)
   if (order === "send" && (checked._tag === "Failure" || (yield* turn.take))) {
     run.permits += 1
