@@ -75,11 +75,16 @@ interface Tools {
   readonly settleMillis: number
 }
 
-/** The first delivery of a cancellation that also reads the outcomes: 31 s after the change. */
-const firstLook = 6
-/** A broadcast that lacks more than retries stays unfinished for weeks: so each doubled number. */
-const looksForLost = (deliveryCount: number): boolean =>
-  Number.isInteger(Math.log2(deliveryCount / firstLook))
+/** A delivery of a change comes at least this often. */
+const againMillisMax = 60_000
+/**
+ * Whether a delivery of a cancellation also reads the outcomes: one that comes soon after all of
+ * them are stored, and then at each doubled number, because a broadcast that lacks more than
+ * retries stays unfinished for weeks.
+ */
+const looksForLost = (settledMillis: number, deliveryCount: number): boolean =>
+  settledMillis >= 0 &&
+  (settledMillis < againMillisMax || Number.isInteger(Math.log2(deliveryCount / 6)))
 
 /** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
 const carryOn = Effect.fnUntraced(function* (
@@ -93,15 +98,13 @@ const carryOn = Effect.fnUntraced(function* (
   const isOvertaken = () => type === "broadcast.resumed/1" && orderOf(change) !== "send"
   const unsettledMillis = pausedAt === undefined ? 0 : pausedAt + settleMillis - now
   if (pausedAt !== undefined) yield* beginRun(tools.log, change, unsettledMillis <= 0, isOvertaken)
-  const againMillis = postponedMillis(deliveryCount)
+  const settledMillis = now - at - settleMillis
   if (type === "broadcast.cancelled/1") {
     yield* endWaiting(tools, change.broadcast)
-    const unrecordedMillis = at + settleMillis - now
-    if (unrecordedMillis <= 0 && looksForLost(deliveryCount)) yield* endLost(tools, change)
-    // The first look finds all outcomes, whatever brought the deliveries before it forward.
-    if (deliveryCount === firstLook - 1) return later(Math.max(unrecordedMillis, againMillis))
+    if (looksForLost(settledMillis, deliveryCount)) yield* endLost(tools, change)
   } else if (unsettledMillis <= 0 && now >= at + receivedMillis) return done
-  return later(unsettledMillis > 0 ? Math.min(unsettledMillis, againMillis) : againMillis)
+  const waits = [unsettledMillis, -settledMillis, postponedMillis(deliveryCount)]
+  return later(Math.min(...waits.filter((millis) => millis > 0)))
 })
 
 /** Logs a change. The counts may be a second old; the line lacks what cannot be read now. */
