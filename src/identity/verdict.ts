@@ -31,6 +31,8 @@ export interface Invalid {
   readonly error: "invalid_token" | "insufficient_scope"
   /** The fault, for the developer who sent the token; never a part of it. */
   readonly description?: string
+  /** No such credentials are stored; they may be in a moment, so nobody remembers this verdict. */
+  readonly isUnknown?: boolean
 }
 
 export type Verdict = Known | Invalid
@@ -42,6 +44,7 @@ export const known = (user: string, groups: ReadonlyArray<string> = []): Known =
 })
 
 export const invalidToken: Invalid = { _tag: "Invalid", error: "invalid_token" }
+export const unknownToken: Invalid = { ...invalidToken, isUnknown: true }
 export const insufficientScope: Invalid = { _tag: "Invalid", error: "insufficient_scope" }
 export const invalidBecause = (description: string): Invalid => ({ ...invalidToken, description })
 

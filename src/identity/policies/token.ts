@@ -8,7 +8,7 @@ import { keys } from "#streams/buckets.ts"
 import { IdentityUnavailable } from "../errors.ts"
 import { bearerPolicy, type Policy } from "../policy.ts"
 import { hashOfToken, isOwnToken, ownTokenPrefix } from "../tokens/own-token.ts"
-import { invalidToken, type Known } from "../verdict.ts"
+import { invalidToken, type Known, unknownToken } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 import { makeLastUse } from "./last-use.ts"
 
@@ -27,7 +27,8 @@ export const token = Effect.fnUntraced(function* (name: string) {
     const hash = hashOfToken(text)
     const entry = yield* Effect.mapError(buckets.get("permissions", keys.token(hash)), unavailable)
     const now = yield* Clock.currentTimeMillis
-    if (entry === undefined || !isCurrentToken(entry.value, now)) return invalidToken
+    if (entry === undefined) return unknownToken
+    if (!isCurrentToken(entry.value, now)) return invalidToken
     const { channels, expiresAt, name: user, operator = false, users = false } = entry.value
     yield* used(hash, now)
     const rights = { channels, users, operator }
@@ -37,8 +38,6 @@ export const token = Effect.fnUntraced(function* (name: string) {
   const verified = (yield* Verifications).make({
     policy: name,
     lifetimeMillis,
-    // Every gateway knows a new token once it is stored, also where it was used too early.
-    invalidMillis: 0,
     verify
   })
   const policy: Policy = {

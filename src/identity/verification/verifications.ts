@@ -24,6 +24,7 @@ import { makeSharedVerdicts, type SharedVerdicts } from "./shared-verdicts.ts"
 
 /** About 300 bytes each. */
 const invalidMax = 5_000
+/** How long a token that was refused is not verified again. */
 const invalidMillis = 10_000
 /** Verifications of one policy at once, and callers that wait for one. */
 const underWayMax = 64
@@ -42,8 +43,6 @@ export interface Verifier {
    * says how long.
    */
   readonly lifetimeMillis?: number
-  /** How long a token that was refused is not verified again. Default: 10 s. */
-  readonly invalidMillis?: number
   /** Whether other gateways use the verdict: sensible where a verification costs a request. */
   readonly isShared?: boolean
   readonly verify: (token: string) => Effect.Effect<Verdict, IdentityUnavailable>
@@ -86,7 +85,7 @@ interface Pending {
  */
 const verifyOnce = Effect.fnUntraced(function* (
   { failures, invalid, known, nameOf, run, shared }: State,
-  { invalidMillis, isShared, lifetimeMillis, verify }: Required<Verifier>,
+  { isShared, lifetimeMillis, verify }: Required<Verifier>,
   key: string,
   token: string
 ) {
@@ -100,7 +99,7 @@ const verifyOnce = Effect.fnUntraced(function* (
   }
   const verdict = yield* verify(token)
   if (verdict._tag === "Invalid") {
-    invalid.set(key, verdict, from + invalidMillis)
+    if (!verdict.isUnknown) invalid.set(key, verdict, from + invalidMillis)
     return verdict
   }
   const groups = verdict.groups.map(nameOf)
@@ -236,7 +235,7 @@ export class Verifications extends Context.Service<
       }
       const make = (verifier: Verifier) => {
         const pending: Pending = {
-          verifier: { context: "", lifetimeMillis, invalidMillis, isShared: false, ...verifier },
+          verifier: { context: "", lifetimeMillis, isShared: false, ...verifier },
           permits: Semaphore.makeUnsafe(underWayMax),
           underWay: new Map(),
           waiting: 0,
