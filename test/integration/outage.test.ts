@@ -44,7 +44,8 @@ it("waits while outcomes cannot be written, sends nothing twice, and the counts 
     natsUrl: nats.url,
     env: { BELLCAST_UNRECORDED_PUSHES_MAX: String(unrecordedMax) }
   })
-  const subscriptions = await push.subscribe(1_000)
+  // Slow, so that the stream is full long before all are sent.
+  const subscriptions = await push.subscribe(1_000, { script: ["slow 100"] })
   await fillChannels(nats.url, [{ name: "news", subscriptions }])
   await using admin = await connectAdmin(nats.url)
   const { jsm } = admin

@@ -10,6 +10,7 @@ import { natsLayer } from "#nats/layer.ts"
 import { quiet } from "#test/history.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { playerOf } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
@@ -20,7 +21,10 @@ const rebuilds = 4
 it("delivers to everybody while the buckets are made anew", { timeout: 90_000 }, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using push = await startPushService()
-  const agents = Array.from({ length: browsers }, () => push.subscribe({ script: ["slow 40"] }))
+  const [slow, quick] = [playerOf(["slow 300"])(), playerOf(["slow 40"])()]
+  let answer = slow
+  const agents = Array.from({ length: browsers }, () => push.subscribe())
+  for (const agent of agents) Object.assign(agent, { nextAnswer: () => answer })
   const subscriptions = agents.map(({ subscription }) => subscription)
   const ids: Array<string> = []
   await using nc = Object.assign(await connect({ servers: nats.url }), {
@@ -41,7 +45,8 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
     )
     await rest.stop()
   }
-  // A broadcast a time, of about 150 ms: each rebuild finds one in hand and others waiting.
+  // A broadcast a time, of about 150 ms, and of more than a second until the first rebuild is over:
+  // each rebuild finds one in hand and others waiting.
   const env = { BELLCAST_SHARDS_IN_FLIGHT: "1", BELLCAST_PUSHES_UNDER_WAY_MAX: "8" }
   await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery", env })
   const layer = Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)
@@ -51,6 +56,7 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
     assert.notStrictEqual(paused, true)
     // It did not just wait until everything was delivered.
     if (n === 0) assert.isAbove(num_pending, 0)
+    answer = quick
   }
   await using rest = await startService({
     natsUrl: nats.url,

@@ -3,6 +3,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { broadcastPath, changeState, patchState } from "../support/broadcast-states.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
+import { holdResponses } from "../support/held.ts"
 import { becomes, type Room, startRoom } from "../support/room.ts"
 
 let room: Room
@@ -85,12 +86,16 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
   })
 
   it("delivers what was accepted while LOG is full, and stores the facts later", async () => {
-    await room.joinWith("gone", "mia", ["slow 1000 410"])
-    await room.joinWith("gone", "ned", ["slow 1000 418"])
+    const agents = [
+      await room.joinWith("gone", "mia", ["slow 1000 410"]),
+      await room.joinWith("gone", "ned", ["slow 1000 418"])
+    ]
+    const respond = holdResponses(agents)
     await room.joinWith("gone", "oda", ["201"])
     const ids = []
     for (let n = 0; n < 3; n++) ids.push(await publish(room.service.url, "gone", { n }))
     const grow = await room.fill("BELLCAST_LOG")
+    respond()
     const counts = { accepted: 3, delivered: 1, gone: 1, dead: 1, finished: true }
     for (const id of ids) assert.deepInclude(await finished(room.service.url, "gone", id), counts)
     assert.equal(await room.finishedFacts("gone"), 0)
@@ -110,9 +115,10 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
   })
 
   it("stores the facts that a killed worker left when LOG was full", async () => {
-    await room.joinWith("killed", "pia", ["slow 1000 410"])
+    const respond = holdResponses([await room.joinWith("killed", "pia", ["slow 1000 410"])])
     const id = await publish(room.service.url, "killed", { n: 1 })
     const grow = await room.fill("BELLCAST_LOG")
+    respond()
     const counts = { accepted: 1, gone: 1, finished: true }
     assert.deepInclude(await finished(room.service.url, "killed", id), counts)
     await room.restart()
@@ -152,12 +158,14 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
       "busy",
       agents.map(({ subscription }) => subscription)
     )
+    const respond = holdResponses(agents)
     const before = room.push.requests
     const id = await publish(room.service.url, "busy", { n: 1 })
     await room.push.waitFor(({ requests }) => requests > before)
     // Room for an outcome of one or two results (500 to 800 bytes), and not for a retry job more.
     const { state } = await room.admin.jsm.streams.info("BELLCAST_WORK")
     const grow = await room.fill("BELLCAST_WORK", state.bytes / (state.bytes + 1_000))
+    respond()
     await until(
       async () => (await call(room.service.url, "GET", "/__metrics__")).body,
       (metrics) => /bellcast_facts_postponed_total\{fact="retry"\} [1-9]/u.test(metrics)

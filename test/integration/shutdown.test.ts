@@ -1,5 +1,6 @@
 // SIGTERM: the service completes its pushes and exits with code 0.
 import { assert, it } from "vitest"
+import { fewPermits } from "../support/broadcast-states.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
@@ -11,8 +12,9 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
 }, async () => {
   await using nats = await startNats()
   await using push = await spawnPushService()
-  const subscriptions = await push.subscribe(1_000)
-  const first = await startService({ natsUrl: nats.url })
+  // Few at a time and slow, so that most wait when the signal comes.
+  const subscriptions = await push.subscribe(1_000, { script: ["slow 200"] })
+  const first = await startService({ natsUrl: nats.url, env: fewPermits })
   await fillChannels(nats.url, [{ name: "news", subscriptions }])
   const broadcast = await publish(first.url, "news", { n: 1 })
   await push.waitForDistinct(100, 30_000)

@@ -1,11 +1,12 @@
 // The bytes of entries in the table of what fills the disk (src/cli/README.md) are those of NATS,
 // and a change counts for its address with no fewer.
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
 import { bytesOfChange } from "#gateway/quotas/requests.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { type Answer, call, finished, publish, until } from "../support/client.ts"
 import { entryBytes } from "../support/disk-tables.ts"
+import { holdResponses } from "../support/held.ts"
 import { type Room, startRoom } from "../support/room.ts"
 import { runCli } from "../support/run-cli.ts"
 
@@ -112,7 +113,9 @@ describe("the table has the bytes", { timeout: 60_000 }, () => {
     ["largest", { text: "x".repeat(3_993 - '{"text":""}'.length) }]
   ] as const)
     it(`of broadcasts of ${size} size`, async () => {
-      await room.joinWith("slow", "paul", ["slow 3000 201"])
+      await room.joinWith("slow", "paul", ["201"])
+      const respond = holdResponses(room.push.agents)
+      onTestFinished(respond)
       let id = ""
       const stored = await added("broadcasts", 1, async () => {
         id = await publish(room.service.url, "slow", data)
@@ -121,7 +124,10 @@ describe("the table has the bytes", { timeout: 60_000 }, () => {
           (entry) => entry !== null
         )
       })
-      const end = await added("broadcasts", 1, () => finished(room.service.url, "slow", id))
+      const end = await added("broadcasts", 1, () => {
+        respond()
+        return finished(room.service.url, "slow", id)
+      })
       await room.entryIsGone(id)
       const { bucket, log } = entryBytes["broadcast"]!
       assertClose(stored.bucket, bucket[size], "bucket")
