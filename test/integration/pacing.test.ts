@@ -77,7 +77,7 @@ describe("a push service that throttles without saying for how long", () => {
         })
         // What was under way when the fifth was throttled may end first.
         const secondsSince = (Date.now() - fullAt) / 1000
-        if (secondsSince > 0.2 && underWay > 4 + secondsSince) tooMany.push(underWay)
+        if (secondsSince > 0.5 && underWay > 4 + secondsSince) tooMany.push(underWay)
         slow.play(request, response)
       }
       const nextAnswer = () => {
@@ -92,7 +92,8 @@ describe("a push service that throttles without saying for how long", () => {
     await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const broadcast = await publish(service.url, "news", { n: 1 })
     await other.waitFor(({ counts }) => counts.distinct === 60)
-    assert.isBelow(push.requests, 150, "the others wait for the throttled ones")
+    // They are mixed: the last of them would come when about 295 of these were sent.
+    assert.isBelow(push.requests, 250, "the others wait for the throttled ones")
     assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), {
       accepted: 360,
       delivered: 360

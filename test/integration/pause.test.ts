@@ -98,7 +98,7 @@ describe.concurrent("a broadcast that is paused", () => {
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
     await using admin = await connectAdmin(nats.url)
-    const late = push.subscribe({ script: ["503 retry-after 3", "201"] })
+    const late = push.subscribe({ script: ["503 retry-after 8", "201"] })
     await join([service.url], "news", [late.subscription])
     const id = await publish(service.url, "news", { n: 1 })
     await untilShown(service.url, id, ({ retrying }) => retrying === 1)
@@ -144,7 +144,7 @@ describe.concurrent("a broadcast that is paused", () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
-    const scripts = [["503 retry-after 2", "201"], ["503 retry-after 25", "201"], ["slow 2500 503"]]
+    const scripts = [["503 retry-after 6", "201"], ["503 retry-after 25", "201"], ["slow 6500 503"]]
     const agents = scripts.map((script) => push.subscribe({ script: [...script, "201"] }))
     await join(
       [service.url],
@@ -157,7 +157,7 @@ describe.concurrent("a broadcast that is paused", () => {
     await push.waitFor(() => attempts().every((made) => made === 1))
     await changeState(service.url, id, "paused")
     // The first retry comes due, and the third attempt fails.
-    assert.deepEqual(await unchanged(attempts, 4_000), [1, 1, 1])
+    assert.deepEqual(await unchanged(attempts, 8_000), [1, 1, 1])
     const { code, stdout } = await runCli(["broadcast", "resume", id, "--nats", nats.url])
     assert.deepEqual([code, stdout], [0, `broadcast ${id} is running\n`])
     const done = await finishedAt(service.url, broadcastPath(id), "publisher", 60_000)

@@ -54,7 +54,9 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     const most = mostWithin(receipts, 5_000)
     process.stdout.write(`551 pushes in ${seconds} s, at most ${most} in 5 s\n`)
     // A busy machine reads some pushes late, and those after them in time.
-    assert.isAtMost(most, 5 * 50 * 1.15)
+    assert.isAtMost(most, 5 * 50 * 1.3)
+    // However late some are read: 11 s at this rate.
+    assert.isAtLeast(seconds, 9)
   })
 
   it("is sent at the rate that it had at its start", async () => {
@@ -71,7 +73,8 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     const done = await finishedAt(service.url, path, "publisher")
     assert.deepInclude(done, { delivered: 20, rate: 5 })
     const receipts = receiptsOf(push)
-    assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 3_000)
+    // 3.8 s, but the first one may be late.
+    assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 2_500)
   })
 
   it("keeps a rate of one push a second over three workers", async () => {

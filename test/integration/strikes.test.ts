@@ -207,7 +207,7 @@ describe("a push that waits for another try", () => {
     await using nats = await startNats()
     await using push = await startPushService()
     await using service = await startService({ natsUrl: nats.url })
-    const agent = push.subscribe({ script: ["503 retry-after 2", "201"] })
+    const agent = push.subscribe({ script: ["503 retry-after 6", "201"] })
     await join([service.url], "news", [agent.subscription])
     const broadcast = await publish(service.url, "news", { n: 1 })
     await push.waitFor(({ requests }) => requests === 1)

@@ -19,7 +19,7 @@ const pipelined = 60
 /** How much slower the honest client's median request may become. */
 const slowdownMax = 10
 /** A median below this counts as this: the figures of an idle machine are mostly noise. */
-const medianFloorMillis = 20
+const medianFloorMillis = 50
 
 describe("hostile sockets", () => {
   const stack = new AsyncDisposableStack()
