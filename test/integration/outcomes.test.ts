@@ -113,6 +113,12 @@ it("every row of the outcome table is what becomes of a push and of its subscrip
   try {
     await store(service.url, all)
     const broadcasts = await sendAll(service.url, all)
+    // Strikes follow the outcomes.
+    const struck = all.filter(({ subscription }) => subscription === "struck").length
+    await until(
+      () => heldAgainst(nats.url),
+      ({ size }) => size >= struck
+    )
     assert.deepEqual(await seen(nats.url, all, broadcasts), expected(all))
     for (const { name, subscription, user } of all) {
       const kept = subscription === "removed" ? 0 : 1

@@ -185,6 +185,7 @@ describe("a bucket without any room", { timeout: 60_000 }, () => {
         })
       )?.seq ?? 0
     const before = await lease()
+    const said = room.service.output().length
     const { headers } = await call(room.service.url, "GET", "/subscriptions?_limit=1", "lea")
     const next = headers.get("next-page")!.slice(room.service.url.length)
     assert.equal((await call(room.service.url, "DELETE", next, "lea")).status, 200)
@@ -193,7 +194,7 @@ describe("a bucket without any room", { timeout: 60_000 }, () => {
     // Longer than a lease lasts that is not renewed.
     await until(lease, (revision) => revision > before + 10)
     assert.equal((await room.subscribe("lea")).status, 201)
-    assert.notInclude(room.service.output(), "stopped and starts again")
+    assert.notInclude(room.service.output().slice(said), "stopped and starts again")
     await grow()
   })
 })
