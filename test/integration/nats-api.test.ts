@@ -203,23 +203,23 @@ it("runs a bounded number of requests of a source at once", async () => {
   assert.isAtLeast(all.filter(({ body }) => body.data !== undefined).length, 32)
 })
 
+type Stats = Record<string, unknown> & { readonly endpoints: Array<Record<string, unknown>> }
+
 it("describes itself to clients of NATS micro", async () => {
-  const ask = async (verb: string) =>
-    (await nc.request(`$SRV.${verb}.bellcast`)).json<Record<string, unknown>>()
+  const ask = async (verb: string, service = "bellcast") =>
+    (await nc.request(`$SRV.${verb}.${service}`, "", { timeout: 15_000 })).json<Stats>()
   const { id, metadata, name, type, version } = await ask("PING")
-  assert.deepEqual([name, type], ["bellcast", "io.nats.micro.v1.ping_response"])
-  assert.deepEqual(metadata, {})
+  assert.deepEqual([name, type, metadata], ["bellcast", "io.nats.micro.v1.ping_response", {}])
   assert.match(String(version), /^\d+\.\d+\.\d+$/)
-  const { endpoints } = await ask("INFO")
-  assert.deepInclude(endpoints as object[], {
+  assert.deepInclude((await ask("INFO")).endpoints as object[], {
     name: "member-put",
     subject: "bellcast.api.*.member-put",
     queue_group: "q"
   })
-  const before = (await ask("STATS")) as { endpoints: Array<Record<string, unknown>> }
+  const before = await ask("STATS")
   await request("members", {})
-  const after = (await nc.request(`$SRV.STATS.bellcast.${id}`)).json<typeof before>()
-  const of = ({ endpoints }: typeof before) => endpoints.find(({ name }) => name === "members")!
+  const after = await ask("STATS", `bellcast.${id}`)
+  const of = ({ endpoints }: Stats) => endpoints.find(({ name }) => name === "members")!
   assert.equal(Number(of(after)["num_requests"]), Number(of(before)["num_requests"]) + 1)
   assert.equal(of(after)["last_error"], "400:Bad Request")
 })

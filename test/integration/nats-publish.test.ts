@@ -152,7 +152,8 @@ it("acknowledges a plain request, as the nats command of the documents sends it"
   await using _ = await startService({ natsUrl: nats.url, roles: "projection" })
   const nc = await connect({ servers: nats.url })
   try {
-    const reply = (await nc.request(subject, payload)).json<{ stream: string; seq: number }>()
+    const answer = await nc.request(subject, payload, { timeout: 15_000 })
+    const reply = answer.json<{ stream: string; seq: number }>()
     assert.equal(reply.stream, "BELLCAST_LOG")
     const jsm = await jetstreamManager(nc)
     const stored = await jsm.streams.getMessage("BELLCAST_LOG", { seq: reply.seq })

@@ -39,7 +39,7 @@ const rejected = {
 } as const
 
 it("finds the last messages of a filter, however dense or rare they are", async () => {
-  await using nats = await startNats()
+  await using nats = await startNats({ syncAlways: false })
   const program = Effect.gen(function* () {
     yield* provision(1)
     const log = yield* EventLog

@@ -36,7 +36,7 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
   beforeAll(async () => {
     past = await startWithHistory()
     refused = await appendRefused(past.url)
-  }, 60_000)
+  })
   afterAll(() => past[Symbol.asyncDispose]())
 
   it("tell of a finished broadcast each push's last fate, and that they add up", async () => {

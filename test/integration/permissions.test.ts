@@ -29,7 +29,7 @@ describe("a publisher named for a channel", () => {
   beforeAll(async () => {
     nats = await startNats()
     service = await start()
-  }, 60_000)
+  })
   afterAll(async () => {
     await service.stop()
     await nats[Symbol.asyncDispose]()

@@ -16,7 +16,8 @@ it("names the missing majority of a cluster, and blames no disk", {
   await cluster.kill(2)
   const reports = /"level":50,.*"msg":"(?:NATS|nats-server|JetStream)[^"]*"/
   const report = async () => {
-    await publish()
+    // Only what the service logs counts, not how long the request takes.
+    await publish().catch(() => undefined)
     return reports.exec(service.output())?.[0] ?? "no report"
   }
   assert.include(

@@ -36,14 +36,19 @@ const reserveTooMuch = ({ jsm }: NatsAdmin) => {
 }
 
 it("keeps the copies of streams when unset, and lowers them by an explicit verb only", {
-  timeout: 120_000
+  timeout: 240_000
 }, async () => {
   await using cluster = await startNatsCluster(`${storageOfServer}GB`)
   const natsUrl = cluster.urls.join(",")
   /** Starts a process with this setting, and stops it. */
   const start = async (replicas?: string) => {
     const env = replicas === undefined ? {} : { BELLCAST_REPLICAS: replicas }
-    await using service = await startService({ natsUrl, roles: "projection", env })
+    await using service = await startService({
+      natsUrl,
+      roles: "projection",
+      env,
+      readyTimeoutMillis: 60_000
+    })
     await service.stop()
   }
   const refusal = (replicas: string) => start(replicas).catch(({ message }: Error) => message)

@@ -81,7 +81,7 @@ beforeAll(async () => {
   )
   await planner.stop()
   later = await backUp(admin)
-}, 60_000)
+})
 
 afterAll(async () => {
   await admin?.[Symbol.asyncDispose]()

@@ -6,7 +6,7 @@ import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
 it("works as two gateways and two workers, and every write is seen through the other gateway", {
-  timeout: 90_000
+  timeout: 150_000
 }, async () => {
   await using nats = await startNats()
   await using push = await startPushService()

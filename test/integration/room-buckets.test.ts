@@ -9,7 +9,7 @@ const full = 0.96
 let room: Room
 beforeAll(async () => {
   room = await startRoom()
-}, 60_000)
+})
 afterAll(() => room[Symbol.asyncDispose]())
 
 const post = (data: unknown, user: string) =>

@@ -11,7 +11,7 @@ const permissions = "KV_bellcast_permissions"
 let room: Room
 beforeAll(async () => {
   room = await startRoom({ BELLCAST_AUTH_POLICIES: "basicauth token" })
-}, 60_000)
+})
 afterAll(() => room[Symbol.asyncDispose]())
 
 const run = (...args: ReadonlyArray<string>) =>

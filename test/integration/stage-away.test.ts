@@ -7,7 +7,7 @@ import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
 it("keeps an accepted broadcast while there is no projector, and sends it when there is one", {
-  timeout: 90_000
+  timeout: 180_000
 }, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
@@ -62,7 +62,7 @@ it("keeps an accepted broadcast while there is no projector, and sends it when t
   )
 })
 
-it("does not send what has expired meanwhile", { timeout: 90_000 }, async () => {
+it("does not send what has expired meanwhile", { timeout: 180_000 }, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
   const agent = push.subscribe()

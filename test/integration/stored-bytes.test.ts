@@ -18,7 +18,7 @@ const tolerance = 0.08
 let room: Room
 beforeAll(async () => {
   room = await startRoom()
-}, 60_000)
+})
 afterAll(() => room[Symbol.asyncDispose]())
 
 const bytesIn = async (bucket: string) => {

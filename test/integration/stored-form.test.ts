@@ -25,7 +25,7 @@ beforeAll(async () => {
   await using service = await startService({ natsUrl: nats.url })
   await join([service.url], "news", [push.subscribe().subscription])
   await service.stop()
-}, 60_000)
+})
 
 afterAll(async () => {
   await admin?.[Symbol.asyncDispose]()

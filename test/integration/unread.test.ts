@@ -32,7 +32,7 @@ const serves = async (stdout: "pipe" | number) => {
       () => 0
     )
   try {
-    await until(status, (now) => now === 200 || child.exitCode !== null, 30_000)
+    await until(status, (now) => now === 200 || child.exitCode !== null)
     for (let i = 0; i < 20; i += 1) assert.equal(await status(), 200)
     assert.isNull(child.exitCode)
     child.kill("SIGTERM")
@@ -43,14 +43,14 @@ const serves = async (stdout: "pipe" | number) => {
   }
 }
 
-it("serves although nobody reads its first words to the end", { timeout: 60_000 }, () =>
+it("serves although nobody reads its first words to the end", { timeout: 90_000 }, () =>
   serves("pipe")
 )
 
 it(
   "serves although its log cannot be written, because the disk is full",
   {
-    timeout: 60_000
+    timeout: 90_000
   },
   () => serves(openSync("/dev/full", "w"))
 )

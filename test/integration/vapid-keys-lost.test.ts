@@ -23,7 +23,7 @@ const first = vapid.publicKey
 
 describe("a key that is given up", () => {
   it("is refused while subscriptions need it; by force, their pushes end as dead and say why", {
-    timeout: 90_000
+    timeout: 180_000
   }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
@@ -74,7 +74,7 @@ describe("a key that is given up", () => {
 
 describe("a key that was lost", () => {
   it("stops the start, which names it, for as long as a subscription needs it", {
-    timeout: 90_000
+    timeout: 180_000
   }, async () => {
     await using nats = await startNats()
     await using push = await startPushService()
@@ -114,7 +114,7 @@ describe("a key that was lost", () => {
   })
 
   it("with the data folder's secrets, can be given up explicitly", {
-    timeout: 90_000
+    timeout: 180_000
   }, async () => {
     await using push = await startPushService()
     const folder = await temporaryFolder()
