@@ -1,7 +1,7 @@
 // Renewals without a login, and the making of their secrets, count against the limits of their
 // address and of their user.
 import { afterAll, assert, beforeAll, it } from "vitest"
-import { call } from "../support/client.ts"
+import { call, until } from "../support/client.ts"
 import { end } from "../support/end.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
@@ -43,11 +43,21 @@ const renew = (renewal: string, address: string) => {
 
 it("an address sends no more secrets in a minute than the limit", { timeout: 60_000 }, async () => {
   const unknown = `${"A".repeat(22)}.${"0".repeat(64)}.${"A".repeat(43)}`
+  const begin = performance.now()
   const first = await Promise.all(
     Array.from({ length: renewalsPerMinuteMax }, () => renew(unknown, "192.0.2.1"))
   )
   assert.deepEqual(new Set(first.map(({ status }) => status)), new Set([403]))
-  const refused = await renew(unknown, "192.0.2.1")
+  // One more is allowed each second, and a busy machine takes some for the first ones.
+  let more = -1
+  const refused = await until(
+    () => {
+      more += 1
+      return renew(unknown, "192.0.2.1")
+    },
+    ({ status }) => status !== 403
+  )
+  assert.isAtMost(more, Math.ceil((performance.now() - begin) / 1_000))
   assert.deepInclude(refused.body, { code: 429, errno: 117 })
   assert.match(refused.headers.get("retry-after")!, /^[1-9]\d*$/)
   assert.equal((await renew(unknown, "192.0.2.2")).status, 403)

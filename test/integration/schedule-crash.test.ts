@@ -54,7 +54,9 @@ it("starts what everything was killed before, at its time or as soon as somethin
   await using second = await startService({ natsUrl: nats.url })
   const done = await finishedAt(second.url, broadcastPath(ids[0]!))
   assert.deepInclude(done, { state: "finished", accepted: 20, delivered: 20 })
-  assert.equal(await stateOf(second.url, ids[1]!), "scheduled")
+  // On a busy machine its time may have come. That it did not start before is asserted below.
+  const state = await stateOf(second.url, ids[1]!)
+  if (Date.now() < Date.parse(late)) assert.equal(state, "scheduled")
   const last = await finishedAt(second.url, broadcastPath(ids[1]!))
   assert.deepInclude(last, { state: "finished", accepted: 20, delivered: 20 })
   assert.isAtLeast(last.started_at, Date.parse(late))
