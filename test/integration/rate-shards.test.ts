@@ -45,6 +45,7 @@ describe("a broadcast with a rate to many", { timeout: 120_000 }, () => {
   })
 
   it("reaches all, although it is paused, and its worker killed", async () => {
+    await push.reset()
     const id = await publishAt(gateway.url, "/channels/news", { data: { n: 1 }, rate: 250 })
     await push.waitForDistinct(200, 30_000)
     await changeState(id, "paused")
