@@ -37,13 +37,26 @@ const unusedChannels = (entries: ReadonlyMap<string, string>): ReadonlySet<strin
 const isLeftOut = ({ recorded }: Look, bucket: string, key: string): boolean =>
   key === "meta" || (bucket === "bellcast_broadcasts" && recorded.finished.has(Number(key)))
 
+/** Less than the hour for which an ended registration is kept. The clock begins with the rig. */
+const keptMillis = 59 * 60_000
+
+/**
+ * Ended registrations, once a run is an hour old: a rebuild leaves out what ended an hour ago, a
+ * service what its projector has known for an hour, and the rig restarts that.
+ */
+const mayBeForgotten = (bucket: string, value: string): boolean =>
+  bucket === "bellcast_registrations" &&
+  performance.now() > keptMillis &&
+  JSON.parse(value).on === false
+
 const dump = async (look: Look): Promise<Map<string, string>> => {
   const all = new Map<string, string>()
   for (const bucket of buckets) {
     const entries = await readBucket(look.client, bucket)
     const unused = bucket === "bellcast_channels" ? unusedChannels(entries) : new Set()
     for (const [key, value] of entries)
-      if (!isLeftOut(look, bucket, key) && !unused.has(key)) all.set(`${bucket} ${key}`, value)
+      if (!isLeftOut(look, bucket, key) && !unused.has(key) && !mayBeForgotten(bucket, value))
+        all.set(`${bucket} ${key}`, value)
   }
   return all
 }
