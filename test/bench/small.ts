@@ -53,12 +53,9 @@ const pids = [service.process.pid!, nats.pid]
 const browsers = Array.from({ length: channels }, (_, i) => {
   const agent = sink.subscribe()
   const browser = { name: `small-${i}`, user: idOf(`user${i}`), agent, arrived: () => {} }
-  const { nextAnswer } = agent
-  Object.assign(agent, {
-    nextAnswer: () => {
-      browser.arrived()
-      return nextAnswer()
-    }
+  agent.answerBy((next) => {
+    browser.arrived()
+    return next()
   })
   return browser
 })

@@ -76,7 +76,7 @@ describe("a broadcast that is cancelled", () => {
     const later = push.subscribe({ script: ["503 retry-after 7200", "201"] })
     const slow = push.subscribe({ script: ["503"] })
     const taken = push.subscribe()
-    const respond = holdResponses([slow, taken])
+    const { respond } = holdResponses([slow, taken])
     const agents = [later, slow, taken]
     await join(
       [service.url],

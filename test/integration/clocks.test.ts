@@ -28,13 +28,8 @@ it("keeps its waits, in a worker an hour ahead and in one that is set back an ho
   await using back = await start("delivery", { ...pacing, ...wrongClock(0, -hourMillis) })
   let throttling = true
   const agents = Array.from({ length: size }, () => push.subscribe())
-  for (const agent of agents) {
-    const next = agent.nextAnswer
-    Object.assign(agent, {
-      nextAnswer: () =>
-        throttling ? reply(429, () => ({ "retry-after": `${pauseSeconds}` })) : next()
-    })
-  }
+  const refusal = reply(429, () => ({ "retry-after": `${pauseSeconds}` }))
+  for (const agent of agents) agent.answerBy((next) => (throttling ? refusal : next()))
   await join(
     [rest.url],
     "news",

@@ -47,7 +47,7 @@ it("records every push of a worker that was killed while nothing could be record
   await using nats = await startNats()
   await using push = await startPushService()
   const dead = Array.from({ length: 8 }, () => push.subscribe({ script: ["slow 1000 410"] }))
-  const respond = holdResponses(dead)
+  const { respond } = holdResponses(dead)
   const slow = Array.from({ length: 2 }, () => push.subscribe({ script: ["slow 4000", "201"] }))
   await using rest = await startService({
     natsUrl: nats.url,

@@ -34,16 +34,14 @@ const watch = (
   agent: UserAgent,
   seen: (request: Parameters<ReturnType<UserAgent["nextAnswer"]>["play"]>[0]) => void
 ) => {
-  const next = agent.nextAnswer
-  const nextAnswer = () => {
+  agent.answerBy((next) => {
     const answer = next()
     const play: typeof answer.play = (request, response) => {
       seen(request)
       answer.play(request, response)
     }
     return { ...answer, play }
-  }
-  Object.assign(agent, { nextAnswer })
+  })
 }
 
 describe("a push service that refuses our credentials", () => {
@@ -54,10 +52,8 @@ describe("a push service that refuses our credentials", () => {
     // The first push is refused, and so are the first three probes.
     let left = 4
     const agents = Array.from({ length: 30 }, () => push.subscribe())
-    for (const agent of agents) {
-      const next = agent.nextAnswer
-      Object.assign(agent, { nextAnswer: () => (left-- > 0 ? refuse(403, "BadJwtToken") : next()) })
-    }
+    for (const agent of agents)
+      agent.answerBy((next) => (left-- > 0 ? refuse(403, "BadJwtToken") : next()))
     await joinAll("refused", agents)
     const before = service.output().length
     const lines = (words: RegExp) =>

@@ -117,7 +117,7 @@ describe("a push service that throttles a wide window", () => {
         void filled.then(() => slow.play(request, response))
       }
       // More than the window of 64 that a push service begins with.
-      Object.assign(agent, { nextAnswer: () => (underWay < 100 ? { ...slow, play } : throttle) })
+      agent.answerBy(() => (underWay < 100 ? { ...slow, play } : throttle))
     }
     const broadcast = await broadcastTo(push, "wide", 600, ["201"], prepare)
     assert.deepInclude(await broadcast.ended(), { accepted: 600, delivered: 600 })

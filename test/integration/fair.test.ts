@@ -5,6 +5,7 @@ import { streams } from "#streams/index.ts"
 import { broadcastPath, changeState } from "../support/broadcast-states.ts"
 import { finishedAt, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
+import { holdResponses } from "../support/held.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
@@ -16,29 +17,11 @@ const few = { ...held, BELLCAST_PUSHES_UNDER_WAY_MAX: "32" }
 
 /** `count` subscriptions of which the push service holds the responses until `respond`. */
 const holding = (push: PushService, count: number) => {
-  const waiting: Array<() => void> = []
-  let isOpen = false
-  const agents = Array.from({ length: count }, () => {
-    const agent = push.subscribe()
-    const { nextAnswer } = agent
-    return Object.assign(agent, {
-      nextAnswer: (): ReturnType<typeof nextAnswer> => {
-        const { play, status } = nextAnswer()
-        const playLater: typeof play = (...both) =>
-          isOpen ? play(...both) : void waiting.push(() => play(...both))
-        return { status, play: playLater }
-      }
-    })
-  })
+  const agents = Array.from({ length: count }, () => push.subscribe())
   return {
     subscriptions: agents.map(({ subscription }) => subscription),
     received: () => agents.reduce((sum, { deliveries }) => sum + deliveries, 0),
-    held: () => waiting.length,
-    respondOnce: () => waiting.shift()?.(),
-    respond: () => {
-      isOpen = true
-      for (const play of waiting.splice(0)) play()
-    }
+    ...holdResponses(agents)
   }
 }
 

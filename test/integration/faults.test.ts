@@ -57,10 +57,7 @@ it("costs nobody healthy a subscription", { timeout: 300_000 }, async () => {
       push.subscribe({ script: [i < healthyEach ? "201" : "410"] })
     )
   )
-  for (const agent of agents) {
-    const next = agent.nextAnswer
-    Object.assign(agent, { nextAnswer: () => fault ?? next() })
-  }
+  for (const agent of agents) agent.answerBy((next) => fault ?? next())
   const healthy = healthyEach * services.length
   const total = agents.length
   await join(

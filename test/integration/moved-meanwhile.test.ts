@@ -17,7 +17,7 @@ it("sends nothing to browsers that moved while their pushes waited", {
   await using service = await startService({ natsUrl: nats.url, env })
   const { url } = service
   const agents = Array.from({ length: 6 }, () => push.subscribe())
-  const respond = holdResponses(agents)
+  const { respond } = holdResponses(agents)
   await join(
     [url],
     "news",

@@ -90,7 +90,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
       await room.joinWith("gone", "mia", ["slow 1000 410"]),
       await room.joinWith("gone", "ned", ["slow 1000 418"])
     ]
-    const respond = holdResponses(agents)
+    const { respond } = holdResponses(agents)
     await room.joinWith("gone", "oda", ["201"])
     const ids = []
     for (let n = 0; n < 3; n++) ids.push(await publish(room.service.url, "gone", { n }))
@@ -115,7 +115,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
   })
 
   it("stores the facts that a killed worker left when LOG was full", async () => {
-    const respond = holdResponses([await room.joinWith("killed", "pia", ["slow 1000 410"])])
+    const { respond } = holdResponses([await room.joinWith("killed", "pia", ["slow 1000 410"])])
     const id = await publish(room.service.url, "killed", { n: 1 })
     const grow = await room.fill("BELLCAST_LOG")
     respond()
@@ -158,7 +158,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
       "busy",
       agents.map(({ subscription }) => subscription)
     )
-    const respond = holdResponses(agents)
+    const { respond } = holdResponses(agents)
     const before = room.push.requests
     const id = await publish(room.service.url, "busy", { n: 1 })
     await room.push.waitFor(({ requests }) => requests > before)

@@ -114,7 +114,7 @@ describe("the table has the bytes", { timeout: 60_000 }, () => {
   ] as const)
     it(`of broadcasts of ${size} size`, async () => {
       await room.joinWith("slow", "paul", ["201"])
-      const respond = holdResponses(room.push.agents)
+      const { respond } = holdResponses(room.push.agents)
       onTestFinished(respond)
       let id = ""
       const stored = await added("broadcasts", 1, async () => {

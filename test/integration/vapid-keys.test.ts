@@ -109,8 +109,7 @@ describe("a rotation", () => {
     const refused = Array.from({ length: 10 }, () =>
       push.subscribe({ applicationServerKey: first })
     )
-    for (const agent of refused)
-      Object.assign(agent, { nextAnswer: () => refuse(403, "BadJwtToken") })
+    for (const agent of refused) agent.answerBy(() => refuse(403, "BadJwtToken"))
     const taken = push.subscribe({ applicationServerKey: env["BELLCAST_VAPID_PUBLIC_KEY"]! })
     for (const [i, agent] of refused.entries())
       await enter(service.url, `refused${i}`, agent, { vapid_public_key: first })

@@ -19,8 +19,7 @@ describe("a worker whose credentials were refused", () => {
     await using service = await startWorkers({ BELLCAST_BREAKER_OPEN_MILLIS: `${openMillis}` })
     let refusing = true
     const agent = push.subscribe()
-    const next = agent.nextAnswer
-    Object.assign(agent, { nextAnswer: () => (refusing ? refuse(403, "BadJwtToken") : next()) })
+    agent.answerBy((next) => (refusing ? refuse(403, "BadJwtToken") : next()))
     await join([service.url], "news", [agent.subscription])
     const first = await publish(service.url, "news", { n: 1 })
     const [saw, told] = await service.whoSaw(/refuses our credentials \(/)
@@ -52,13 +51,8 @@ describe("a worker that was throttled", () => {
     await using service = await startWorkers({ BELLCAST_PUSHES_UNDER_WAY_MAX: "4" })
     let throttling = true
     const agents = Array.from({ length: 40 }, () => push.subscribe())
-    for (const agent of agents) {
-      const next = agent.nextAnswer
-      Object.assign(agent, {
-        nextAnswer: () =>
-          throttling ? reply(429, () => ({ "retry-after": `${pauseSeconds}` })) : next()
-      })
-    }
+    const refusal = reply(429, () => ({ "retry-after": `${pauseSeconds}` }))
+    for (const agent of agents) agent.answerBy((next) => (throttling ? refusal : next()))
     await join(
       [service.url],
       "news",

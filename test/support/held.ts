@@ -1,17 +1,23 @@
 // Responses of a push service that wait for the test.
-import type { Answer } from "./push-script.ts"
 import type { UserAgent } from "./user-agent.ts"
 
-/** Holds the responses to pushes to these browsers until the function that it returns is called. */
-export const holdResponses = (agents: ReadonlyArray<UserAgent>): (() => void) => {
-  const { promise: released, resolve: release } = Promise.withResolvers<void>()
-  for (const agent of agents) {
-    const next = agent.nextAnswer
-    const nextAnswer = (): Answer => {
+/** Holds the responses to pushes to these browsers until `respond` is called. */
+export const holdResponses = (agents: ReadonlyArray<UserAgent>) => {
+  const waiting: Array<() => void> = []
+  let isOpen = false
+  for (const agent of agents)
+    agent.answerBy((next) => {
       const { play, status } = next()
-      return { status, play: (...both) => void released.then(() => play(...both)) }
+      const playLater: typeof play = (...both) =>
+        isOpen ? play(...both) : void waiting.push(() => play(...both))
+      return { status, play: playLater }
+    })
+  return {
+    held: () => waiting.length,
+    respondOnce: () => waiting.shift()?.(),
+    respond: () => {
+      isOpen = true
+      for (const play of waiting.splice(0)) play()
     }
-    Object.assign(agent, { nextAnswer })
   }
-  return release
 }

@@ -53,7 +53,7 @@ export class UserAgent {
   /** When the last push was answered 2xx, milliseconds since the epoch; 0: never. */
   deliveredAt = 0
   unsubscribed = false
-  readonly nextAnswer: () => Answer
+  nextAnswer: () => Answer
   readonly #keys: ReceiverKeys
 
   constructor(endpoint: string, options: UserAgentOptions) {
@@ -70,6 +70,12 @@ export class UserAgent {
   /** From now on the push service answers 410. */
   unsubscribe(): void {
     this.unsubscribed = true
+  }
+
+  /** From now on `choose` makes each answer; `next` makes the one that would come without it. */
+  answerBy(choose: (next: () => Answer) => Answer): void {
+    const next = this.nextAnswer
+    this.nextAnswer = () => choose(next)
   }
 
   /** Decrypts and keeps one push. Throws when the body was not encrypted for this subscription. */
