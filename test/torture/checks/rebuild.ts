@@ -37,12 +37,13 @@ const unusedChannels = (entries: ReadonlyMap<string, string>): ReadonlySet<strin
 const isLeftOut = ({ recorded }: Look, bucket: string, key: string): boolean =>
   key === "meta" || (bucket === "bellcast_broadcasts" && recorded.finished.has(Number(key)))
 
-/** Less than the hour for which an ended registration is kept. The clock begins with the rig. */
+/** Until the rig has run for so long, no registration can have ended an hour ago. */
 const keptMillis = 59 * 60_000
 
 /**
- * Ended registrations, once a run is an hour old: a rebuild leaves out what ended an hour ago, a
- * service what its projector has known for an hour, and the rig restarts that.
+ * Whether the bucket may have an ended registration that a rebuild leaves out: a rebuild forgets it
+ * an hour after its end, a service an hour after its projector has seen it, and the rig restarts
+ * projectors.
  */
 const mayBeForgotten = (bucket: string, value: string): boolean =>
   bucket === "bellcast_registrations" &&
@@ -68,8 +69,10 @@ export const rebuild: Check = {
     await look.recorded.update()
     const before = await dump(look)
     const rebuilt = () => bellcast(look.natsUrl, "rebuild")
-    // A lease that is lost on a busy machine asks for it.
-    await rebuilt().catch(rebuilt)
+    // A busy machine may renew a lease too late. The verb then asks to be run again.
+    await rebuilt().catch((error) =>
+      /lease .* was lost: run this again/.test(String(error)) ? rebuilt() : Promise.reject(error)
+    )
     const after = await dump(look)
     for (const member of look.fleet) await member.start()
     const violations: Array<string> = []
