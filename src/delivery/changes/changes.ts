@@ -16,7 +16,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
-import { postponedMillis } from "../jobs/record/follow-ups.ts"
+import { postponedMillis, postponedMillisMax } from "../jobs/record/follow-ups.ts"
 import type { JobTools } from "../jobs/tools.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import { beginRun } from "./begin-run.ts"
@@ -75,16 +75,14 @@ interface Tools {
   readonly settleMillis: number
 }
 
-/** A delivery of a change comes at least this often. */
-const againMillisMax = 60_000
 /**
- * Whether a delivery of a cancellation also reads the outcomes: one that comes soon after all of
- * them are stored, and then at each doubled number, because a broadcast that lacks more than
- * retries stays unfinished for weeks.
+ * Whether a delivery of a cancellation also reads the outcomes: in the first minute after the last
+ * of them can be stored, and later at each doubled number of deliveries, because a broadcast that
+ * lacks more than retries stays unfinished for weeks. `settledMillis`: since that time.
  */
 const looksForLost = (settledMillis: number, deliveryCount: number): boolean =>
   settledMillis >= 0 &&
-  (settledMillis < againMillisMax || Number.isInteger(Math.log2(deliveryCount / 6)))
+  (settledMillis < postponedMillisMax || Number.isInteger(Math.log2(deliveryCount / 6)))
 
 /** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
 const carryOn = Effect.fnUntraced(function* (

@@ -30,11 +30,11 @@ const again = Schedule.spaced("500 millis")
 
 const laterMillisMin = 1_000
 /** With room again, everything that was postponed is stored within this time. */
-const laterMillisMax = 60_000
+export const postponedMillisMax = 60_000
 
 /** 1 s after the first delivery, then doubled times up to 60 s. */
 export const postponedMillis = (deliveryCount: number): number =>
-  Math.min(laterMillisMax, laterMillisMin * 2 ** Math.min(16, deliveryCount - 1))
+  Math.min(postponedMillisMax, laterMillisMin * 2 ** Math.min(16, deliveryCount - 1))
 
 /** A job with postponed writes is delivered again. */
 export const laterPostponed = (deliveryCount: number): Ack => later(postponedMillis(deliveryCount))
