@@ -22,7 +22,7 @@ export default defineConfig({
     // The first test may fetch a nats-server or pull an image.
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // One second by default: a busy machine needs longer to print a line.
+    // The default of a second is short for a busy machine that is to print a line.
     expect: { poll: { timeout: 20_000 } }
   }
 })

@@ -31,7 +31,7 @@ export interface Invalid {
   readonly error: "invalid_token" | "insufficient_scope"
   /** The fault, for the developer who sent the token; never a part of it. */
   readonly description?: string
-  /** No such credentials are stored; they may be in a moment, so nobody remembers this verdict. */
+  /** Whether the credentials may become valid in a moment. Then the verdict is not cached. */
   readonly isUnknown?: boolean
 }
 

@@ -14,7 +14,7 @@ import { type Service, startService } from "../support/service.ts"
 
 const subject = "bellcast.cmd.broadcast.billing.news"
 const body = JSON.stringify({ data: { title: "Hello" } })
-/** The default is a second. */
+/** For requests. The default of a second is short for a busy machine. */
 const patient = { timeout: 10_000 }
 
 let port = 0

@@ -25,7 +25,7 @@ it.skipIf(process.platform !== "linux")(
       await pause(span * 1_000)
       return (await writes()) - before
     }
-    // The first second still has what a start leaves to do, on a slow machine the next ones, too.
+    // In the first second the process still does what a start leaves; a slow machine takes longer.
     await until(
       () => writesIn(1),
       (count) => count <= writesMax,

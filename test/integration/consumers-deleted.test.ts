@@ -34,7 +34,7 @@ const [url, output] = [
   () => services[0]!.url,
   () => services.map((service) => service.output()).join("")
 ]
-/** Resolves once a process has logged the words: the log may come later than what it tells. */
+/** Resolves once a process has logged the words. The line may come later than its effect. */
 const logged = (words: RegExp) =>
   until(
     async () => output(),

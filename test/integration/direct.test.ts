@@ -130,10 +130,7 @@ describe("a broadcast to several channels and to users", { timeout: 90_000 }, ()
     let isAway = true
     const away = reply(503, () => ({ "retry-after": "2" }))
     const [named, one, both] = [push.subscribe(), push.subscribe(), push.subscribe()]
-    for (const agent of [named, one, both]) {
-      const next = agent.nextAnswer
-      Object.assign(agent, { nextAnswer: () => (isAway ? away : next()) })
-    }
+    for (const agent of [named, one, both]) agent.answerBy((next) => (isAway ? away : next()))
     const dead = push.subscribe({ script: ["400", "201"] })
     await user("named", [named])
     await user("one", [one], "news", "sport")
@@ -147,7 +144,7 @@ describe("a broadcast to several channels and to users", { timeout: 90_000 }, ()
     )
     await leave("one", "sport")
     await leave("both", "news", "sport")
-    // An attempt that began before that may be under way.
+    // An attempt that began before the users left may be under way.
     await elapsed(500)
     isAway = false
     const counts = { accepted: 4, delivered: 2, gone: 1, dead: 1 }

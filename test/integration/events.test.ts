@@ -211,7 +211,7 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
     const revokedAt = performance.now()
     assert.equal(revoked.code, 0, revoked.stderr)
     await stream.ended
-    // Other rights are looked at once a minute.
+    // Tokens are checked each second, other rights each minute.
     assert.isBelow(stream.endedAt! - revokedAt, 10_000)
   })
 })

@@ -157,8 +157,8 @@ describe("the metrics", () => {
     await using gateway = await startService({ natsUrl: nats.url, roles: "gateway,projection" })
     const [one, other] = [push.subscribe(), push.subscribe()]
     let isAway = true
-    const [refusal, next] = [reply(503, () => ({ "retry-after": "3" })), other.nextAnswer]
-    Object.assign(other, { nextAnswer: () => (isAway ? refusal : next()) })
+    const refusal = reply(503, () => ({ "retry-after": "3" }))
+    other.answerBy((next) => (isAway ? refusal : next()))
     await join([gateway.url], "news", [one.subscription, other.subscription])
     const look = async () => {
       const askedAt = performance.now()
@@ -222,10 +222,10 @@ describe("the metrics", () => {
     const againAt = performance.now()
     await publish(gateway.url, "news", { n: 2 })
     const again = await seen("0 0 1")
-    // What is over is not the oldest.
+    // A finished broadcast does not count.
     assert.isAtMost(again.age, (performance.now() - againAt) / 1000 + 0.1)
     await nats.kill()
-    // What was last known, and no NaN, with which no alert would compare.
+    // The gauges keep their last values. No alert compares with NaN.
     const away = await until(look, ({ known }) => known === 0)
     assert.deepInclude(away, { jobs: "0 0 1", log: after.log + 1 })
     assert.isAtLeast((await until(look, ({ age }) => age > away.age)).age, 0)

@@ -29,7 +29,7 @@ const install = async (npm: string, target = "install") => {
   return { code: code as number, output, folder }
 }
 
-/** Until npm has been asked whether the registry answers, and a moment for what is said of it. */
+/** Waits until `npm ping` has run, and half a second for the line that follows from its result. */
 const patience = "for i in $(seq 200); do [ -e pinged ] && break; sleep 0.1; done; sleep 0.5"
 
 const npmOf = (ping: string, installing: string) => `case $1 in

@@ -27,14 +27,11 @@ describe("a push service that throttles everybody", () => {
     let throttledUntil = Number.POSITIVE_INFINITY
     const agents = Array.from({ length: 100 }, () => push.subscribe())
     const slowDown = reply(429, () => ({ "retry-after": "2" }))
-    for (const agent of agents) {
-      const next = agent.nextAnswer
-      const answer = () => {
+    for (const agent of agents)
+      agent.answerBy((next) => {
         throttledUntil = Math.min(throttledUntil, Date.now() + 1_500)
         return Date.now() < throttledUntil ? slowDown : next()
-      }
-      Object.assign(agent, { nextAnswer: answer })
-    }
+      })
     const subscriptions = agents.map(({ subscription }) => subscription)
     await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const broadcast = await publish(service.url, "news", { n: 1 })
@@ -75,24 +72,24 @@ describe("a push service that throttles without saying for how long", () => {
         response.once("close", () => {
           underWay -= 1
         })
-        // What was under way when the fifth was throttled may end first.
+        // Pushes that were under way when the fifth was throttled may end first.
         const secondsSince = (Date.now() - fullAt) / 1000
         if (secondsSince > 0.5 && underWay > 4 + secondsSince) tooMany.push(underWay)
         slow.play(request, response)
       }
-      const nextAnswer = () => {
+      agent.answerBy(() => {
         if (++throttled > 5) return { ...slow, play }
         fullAt = Date.now()
         return reply(429)
-      }
-      Object.assign(agent, { nextAnswer })
+      })
     }
     const others = Array.from({ length: 60 }, () => other.subscribe())
     const subscriptions = [...agents, ...others].map(({ subscription }) => subscription)
     await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const broadcast = await publish(service.url, "news", { n: 1 })
     await other.waitFor(({ counts }) => counts.distinct === 60)
-    // They are mixed: the last of them would come when about 295 of these were sent.
+    // The pushes to both are in a random order. If those to `other` waited for the throttled ones,
+    // the last of the 60 would come with about the 295th of the 300.
     assert.isBelow(push.requests, 250, "the others wait for the throttled ones")
     assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), {
       accepted: 360,
@@ -114,7 +111,7 @@ describe("a push service that does not answer", () => {
     const agent = push.subscribe()
     let away = true
     const [reset, taken] = [playerOf(["reset"])(), playerOf(["201"])()]
-    Object.assign(agent, { nextAnswer: () => (away ? reset : taken) })
+    agent.answerBy(() => (away ? reset : taken))
     await join([service.url], "news", [agent.subscription])
     const broadcast = await publish(service.url, "news", { n: 1 })
     const warning = /cannot be reached \(reset\): its pushes are tried again/
@@ -147,7 +144,7 @@ describe("a push service that does not answer", () => {
     const agents = Array.from({ length: 100 }, () => push.subscribe())
     for (const agent of agents) {
       const [reset, taken] = [playerOf(["reset"])(), playerOf(["201"])()]
-      Object.assign(agent, { nextAnswer: () => (away ? reset : taken) })
+      agent.answerBy(() => (away ? reset : taken))
     }
     const subscriptions = agents.map(({ subscription }) => subscription)
     await fillChannels(nats.url, [{ name: "news", subscriptions }])

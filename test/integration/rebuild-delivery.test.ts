@@ -24,7 +24,7 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
   const [slow, quick] = [playerOf(["slow 300"])(), playerOf(["slow 40"])()]
   let answer = slow
   const agents = Array.from({ length: browsers }, () => push.subscribe())
-  for (const agent of agents) Object.assign(agent, { nextAnswer: () => answer })
+  for (const agent of agents) agent.answerBy(() => answer)
   const subscriptions = agents.map(({ subscription }) => subscription)
   const ids: Array<string> = []
   await using nc = Object.assign(await connect({ servers: nats.url }), {
@@ -45,8 +45,8 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
     )
     await rest.stop()
   }
-  // A broadcast a time, of about 150 ms, and of more than a second until the first rebuild is over:
-  // each rebuild finds one in hand and others waiting.
+  // One broadcast at a time. Each takes more than a second until the first rebuild is over, so that
+  // others wait for it, and then about 150 ms.
   const env = { BELLCAST_SHARDS_IN_FLIGHT: "1", BELLCAST_PUSHES_UNDER_WAY_MAX: "8" }
   await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery", env })
   const layer = Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)

@@ -48,7 +48,7 @@ it("an address sends no more secrets in a minute than the limit", { timeout: 60_
     Array.from({ length: renewalsPerMinuteMax }, () => renew(unknown, "192.0.2.1"))
   )
   assert.deepEqual(new Set(first.map(({ status }) => status)), new Set([403]))
-  // One more is allowed each second, and a busy machine takes some for the first ones.
+  // The limit allows another secret each second, and the first ones may take some seconds.
   let more = -1
   const refused = await until(
     () => {

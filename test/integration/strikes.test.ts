@@ -76,7 +76,7 @@ describe("a subscription whose host has no address", () => {
       cause: "unknown-host",
       worker: "string"
     })
-    // The last one follows the outcome.
+    // The last fact follows the outcome.
     const facts = await until(
       () => held(nats.url),
       ({ length }) => length >= 3

@@ -23,7 +23,7 @@ export const sendTo = async (id) => {
   return said + removed
 }
 
-/** The same for this browser. Its subscription may be newer than the list on the page. */
+/** Sends one push to this browser, whose subscription may be newer than the list on the page. */
 export const sendToThisBrowser = async () => {
   await showDevices()
   if (ownId === undefined) throw new Error("The service does not know this browser.")

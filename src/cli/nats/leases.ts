@@ -7,7 +7,7 @@ import type { FollowerName } from "#streams/followers.ts"
 import { failed, type VerbFailed } from "../terminal/failed.ts"
 import { note } from "../terminal/note.ts"
 
-/** A service that was killed keeps its leases for so long, at most. */
+/** A lease that is not renewed is taken within this time. */
 const waitMillis = overdueMillis + 1_000
 /** After this time the wait is announced. A free lease is taken sooner. */
 const announceMillis = 500

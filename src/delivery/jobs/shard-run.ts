@@ -29,7 +29,10 @@ import {
 } from "./shard-record.ts"
 import type { ShardTools } from "./tools.ts"
 
-/** Checks that the user is still there. The proof and the check may each wait for NATS. */
+/**
+ * Checks that the user still has the subscription. The proof and the check may each wait for NATS,
+ * so both are made anew until both hold.
+ */
 const checkProven = Effect.fnUntraced(function* (run: ShardRun, target: Target) {
   while (true) {
     yield* prove(run)
@@ -41,7 +44,7 @@ const checkProven = Effect.fnUntraced(function* (run: ShardRun, target: Target) 
 /**
  * Takes a permit for one push; fails when it may not be sent: with "stop" because the shard is left
  * to others or to a later run, with "cancelled" because the broadcast was cancelled, with "late"
- * because its turn is lost; and, with the permit taken, when the check fails.
+ * because its turn is lost. It also fails when the check does, and then keeps the permit.
  */
 const takePermit = Effect.fnUntraced(function* (run: ShardRun, target: Target, turn: Turn) {
   const { draining, orderOf, permits } = run.tools

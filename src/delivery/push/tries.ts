@@ -102,7 +102,7 @@ const trySecond = Effect.fnUntraced(function* (
   if (second === "without-topic") delete headers["topic"]
   if (second === "new-token") {
     const renewed = yield* vapid.renewed(pushService.origin, key, headers["authorization"]!)
-    // The next attempt has the new token. The breaker must hear of this refusal.
+    // The breaker counts this refusal, and the next attempt has the new token.
     if (renewed === undefined || end !== undefined) return first
     headers["authorization"] = renewed
   }

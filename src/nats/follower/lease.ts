@@ -20,9 +20,9 @@ const renewalMillisMax = 750
 const marginMillis = 100
 const ttl = { ttlSeconds: leaseSeconds }
 /**
- * A lease that nobody has renewed for so long is taken from its holder. A nats-server 2.15 that is
- * killed brings replaced entries back (streams/README.md), also a renewal before the last one: that
- * never ends by itself.
+ * Milliseconds without a renewal after which another process takes the lease. Usually nats-server
+ * ends it before. But a nats-server 2.15 that is killed brings replaced entries back
+ * (streams/README.md), and a renewal that came back has no end.
  */
 export const overdueMillis = 2 * leaseSeconds * 1_000
 

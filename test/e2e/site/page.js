@@ -11,7 +11,10 @@ navigator.serviceWorker.addEventListener("message", ({ data }) => {
   else taker(data)
 })
 
-/** What the worker told next; rejects when it says nothing. A driven browser waits for 30 s. */
+/**
+ * Resolves with the next message of the worker. Rejects after 25 s: puppeteer gives up a call to
+ * the page after 30 s.
+ */
 const next = () => {
   if (arrived.length > 0) return arrived.shift()
   return new Promise((resolve, reject) => {

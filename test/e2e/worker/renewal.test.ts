@@ -134,7 +134,7 @@ describe.skipIf(firefoxPath === undefined)("worker.js renews", { timeout: 60_000
   it("after the page that works on the subscription, by what that page stored", async () => {
     await device("lock()")
     stage.autopush.forget()
-    // More wait where the worker tries once more what failed in an earlier test.
+    // The page and the worker wait for the lock; so does a renewal that failed in an earlier test.
     await until(
       () => device<number>("waiting()"),
       (waiting) => waiting >= 2

@@ -141,7 +141,7 @@ describe("wrong credentials", () => {
     const asked = () => service.output().split("acme is asked").length
     expect(await statusOf("Acme open")).toBe(200)
     await tried(() => ({ authorization: "Digest x" }))
-    // One more may have become free: the guess that uses it up is looked at.
+    // The limit may allow another failure meanwhile. The server is asked about that guess only.
     const guess = async () => {
       const before = asked()
       return [await statusOf("Acme guess"), asked() - before]
