@@ -118,7 +118,13 @@ export const seal = (
  * Returns the plaintext with the delimiter of a last record (RFC 8188 section 2). Made once per
  * broadcast.
  */
-export const pad = (plaintext: Uint8Array): Buffer => Buffer.concat([plaintext, Buffer.from([2])])
+export const pad = (plaintext: Uint8Array): Buffer => {
+  // Payloads are kept: a slice of Buffer's pool would keep 64 KiB of it.
+  const padded = Buffer.allocUnsafeSlow(plaintext.length + 1)
+  padded.set(plaintext)
+  padded[plaintext.length] = 2
+  return padded
+}
 
 /** An encrypted body; undefined: a push without payload; or why a body cannot be made. */
 export type Sealed = Uint8Array | undefined | "invalid-key" | "encryption"

@@ -27,10 +27,10 @@ import {
   readLastOf,
   readNewest
 } from "./read-direct.ts"
-import { type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
+import { copyOf, type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
 
-/** Bytes of memory, about: a message as received, its text, and its values; 2 KB of objects. */
-const bytesOf = ({ text }: Stored): number => 3 * text.length + 2_000
+/** Bytes of memory, about: the text of a message, and its values; 2 KB of objects. */
+const bytesOf = ({ text }: Stored): number => 2 * text.length + 2_000
 
 type Replay = <E = never, R = never>(
   stream: StreamKey,
@@ -133,7 +133,7 @@ export class EventLog extends Context.Service<
           const known = stream === "log" ? cached.find(String(seq)) : undefined
           return known === undefined ? read(nats, stream, { seq }) : Effect.succeed(known)
         },
-        cache: (stored) => cached.place(String(stored.seq), stored, bytesOf(stored)),
+        cache: (stored) => cached.place(String(stored.seq), copyOf(stored), bytesOf(stored)),
         replay: replayWith(nats),
         scan: scanWith(nats),
         newest: (stream, filter, bounds) =>

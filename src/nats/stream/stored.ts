@@ -34,7 +34,7 @@ const toStored = (from: {
   seq: number
   at: number
   text: () => string
-  header: (name: string) => string
+  header: Stored["header"]
 }): Stored => {
   let text: string | undefined
   let message: Stored["message"] | undefined
@@ -50,24 +50,43 @@ const toStored = (from: {
       message ??= decodeMessage(typeOf(from.subject, from.header(typeHeader)), this.text)
       return message
     },
-    header: (name) => from.header(name) || undefined
+    header: from.header
   }
 }
+
+/** A copy without the received bytes: they are slices of the buffers that the socket filled. */
+export const copyOf = ({ at, header, message, seq, subject, text }: Stored): Stored => ({
+  subject,
+  seq,
+  at,
+  message,
+  text,
+  header
+})
 
 const textOf = (base64: string | undefined): string =>
   Buffer.from(base64 ?? "", "base64").toString()
 
+// Functions of their own: a copy has the function, and must not hold the message by it.
+const headerInText =
+  (headers: string): Stored["header"] =>
+  (name) =>
+    new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] || undefined
+
+const headerIn =
+  (headers: MsgHdrs | undefined): Stored["header"] =>
+  (name) =>
+    headers?.get(name) || undefined
+
 /** A message that was read by request. */
-export const storedOf = (message: StoredMessage): Stored => {
-  const headers = textOf(message.hdrs)
-  return toStored({
+export const storedOf = (message: StoredMessage): Stored =>
+  toStored({
     subject: message.subject,
     seq: message.seq,
     at: Date.parse(message.time),
     text: () => textOf(message.data),
-    header: (name) => new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] ?? ""
+    header: headerInText(textOf(message.hdrs))
   })
-}
 
 const storedWith = (msg: JsMsg | StoredMsg, headers: MsgHdrs | undefined): Stored =>
   toStored({
@@ -75,7 +94,7 @@ const storedWith = (msg: JsMsg | StoredMsg, headers: MsgHdrs | undefined): Store
     seq: msg.seq,
     at: msg.time.getTime(),
     text: () => msg.string(),
-    header: (name) => headers?.get(name) ?? ""
+    header: headerIn(headers)
   })
 
 /** A message that a consumer received. */
