@@ -75,6 +75,28 @@ const existingStreams = async (jsm: JetStreamManager, names: ReadonlyArray<strin
   return found
 }
 
+/** Servers of a cluster tell each other once a second how much storage they have left. */
+const staleMillis = 2_000
+const retryMillis = 200
+
+const isRefused = (error: unknown): error is JetStreamApiError =>
+  error instanceof JetStreamApiError && isNoStorage(error)
+
+/**
+ * Repeats what the server refuses for so many milliseconds: storage that was given back a moment
+ * ago, or a server that has just joined the cluster, may not count yet.
+ */
+const whileRefused = async <A>(attempt: () => Promise<A>, waitMillis: number): Promise<A> => {
+  const deadline = performance.now() + waitMillis
+  while (true)
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!isRefused(error) || performance.now() >= deadline) throw error
+      await setTimeout(retryMillis)
+    }
+}
+
 /** Updates a stream that differs. A server with too little storage refuses any update. */
 const update = async (jsm: JetStreamManager, { config: is }: StreamInfo, declared: Config) => {
   // The server adds metadata of its own, which an update must repeat.
@@ -82,7 +104,7 @@ const update = async (jsm: JetStreamManager, { config: is }: StreamInfo, declare
   const differs = Object.entries(wanted).some(
     ([key, value]) => !isDeepStrictEqual(is[key as keyof StreamConfig], value)
   )
-  if (differs) await jsm.streams.update(wanted.name, wanted)
+  if (differs) await whileRefused(() => jsm.streams.update(wanted.name, wanted), staleMillis)
 }
 
 /**
@@ -101,32 +123,8 @@ const create = async (jsm: JetStreamManager, config: Config) => {
   }
 }
 
-/** Servers of a cluster tell each other once a second how much storage they have left. */
-const staleMillis = 2_000
-const retryMillis = 200
-
-const isRefused = (error: unknown): error is JetStreamApiError =>
-  error instanceof JetStreamApiError && isNoStorage(error)
-
-/**
- * Creates streams. Repeats a refused one for so many milliseconds: storage that was given back a
- * moment ago may not count as free yet.
- */
-const createAll = async (
-  jsm: JetStreamManager,
-  configs: ReadonlyArray<Config>,
-  waitMillis: number
-) => {
-  const deadline = performance.now() + waitMillis
-  for (const config of configs)
-    while (true)
-      try {
-        await create(jsm, config)
-        break
-      } catch (error) {
-        if (!isRefused(error) || performance.now() >= deadline) throw error
-        await setTimeout(retryMillis)
-      }
+const createAll = async (jsm: JetStreamManager, configs: ReadonlyArray<Config>) => {
+  for (const config of configs) await create(jsm, config)
 }
 
 /** Creates streams if there is storage for all of them together. */
@@ -139,7 +137,7 @@ const createTogether = (jsm: JetStreamManager, configs: ReadonlyArray<Config>, r
       const names = configs.map(({ name }) => name)
       // Another process has created streams since, and less storage is left.
       if ((await existingStreams(jsm, names)).size > 0) throw new ProbeInUse()
-      await createAll(jsm, configs, staleMillis)
+      await whileRefused(() => createAll(jsm, configs), staleMillis)
     }
   )
 
@@ -169,8 +167,12 @@ export const createWithin = async (
     const configs = sizes(missing)
     try {
       for (const config of sizes(untouched)) await create(jsm, config)
-      if (configs.length > 1) await createTogether(jsm, configs, replicas)
-      else await createAll(jsm, configs, refusal === undefined ? staleMillis : 0)
+      const areSeveral = configs.length > 1
+      const make = () =>
+        areSeveral ? createTogether(jsm, configs, replicas) : createAll(jsm, configs)
+      // Only the largest share waits. For several streams only a cluster needs it.
+      const waits = refusal === undefined && (!areSeveral || replicas > 1)
+      await whileRefused(make, waits ? staleMillis : 0)
       return share
     } catch (error) {
       if (!isRefused(error)) throw error
