@@ -26,7 +26,7 @@ export type Role = (typeof roles)[number]
 const withDefault = Config.withDefault
 
 /** Default of BELLCAST_CACHE_BYTES_MAX. */
-export const cacheBytesMax: number = 128 * 1024 ** 2
+export const cacheBytesMax: number = 112 * 1024 ** 2
 
 const portDefault = 9999
 
