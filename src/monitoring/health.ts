@@ -69,7 +69,7 @@ const cache = Effect.fnUntraced(function* (readonly: boolean) {
   if (readonly) return yield* Effect.as(buckets.get("cache", metaKey), true)
   const probe = yield* Random.nextInt
   const key = keys.probe(Math.abs(probe).toString(36))
-  yield* buckets.put("cache", key, { probe }, 0, { ttlSeconds: probeSeconds })
+  yield* buckets.put("cache", key, { v: 1, probe }, 0, { ttlSeconds: probeSeconds })
   return (yield* buckets.get("cache", key))?.value.probe === probe
 })
 

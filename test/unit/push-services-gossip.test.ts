@@ -1,6 +1,7 @@
 // A push service that does not respond, and what a worker publishes about it to the others.
 import { assert, describe, it } from "@effect/vitest"
 import type { ResponseResult } from "#delivery/attempt-result.ts"
+import { decodeGossip } from "#delivery/push-service/gossip.ts"
 import type { Push } from "#delivery/push-service/push.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import type { RetryReason } from "#domain/reason.ts"
@@ -88,6 +89,7 @@ describe("the gossip about a push service", () => {
     })
   const push = (i: number) => pushTo(`user${i}`)
   const nothing = {
+    v: 1 as const,
     worker: "w",
     origin: "https://push.example.com",
     key: "k1",
@@ -95,6 +97,15 @@ describe("the gossip about a push service", () => {
     gone: 0,
     holds: false
   }
+
+  it("is read without a version, as an older process sends it, and not with another one", () => {
+    const { v, ...older } = nothing
+    const isRead = (body: object) => decodeGossip(body)._tag === "Success"
+    assert.deepEqual(
+      [older, nothing, { ...nothing, more: true }, { ...nothing, v: v + 1 }].map(isRead),
+      [true, true, true, false]
+    )
+  })
 
   it("is nothing while there is nothing to tell", () => {
     assert.isUndefined(laneOf().takeGossip("w", now))

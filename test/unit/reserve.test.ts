@@ -25,6 +25,8 @@ describe("turns of a broadcast with a rate", () => {
       assert.deepEqual(early, { count: 0, first: one.first + 200 })
       yield* TestClock.adjust(60)
       assert.deepEqual(yield* reserve(buckets, job(100), 5, 150), { ...early, count: 5 })
+      const stored = yield* buckets.get("cache", keys.turns(1))
+      assert.deepEqual(stored?.value, { v: 1, until: 3_600_250 })
       const third = yield* reserve(buckets, job(100), 5, 250)
       assert.equal(third.first, early.first + 50)
     })
@@ -47,7 +49,7 @@ describe("turns of a broadcast with a rate", () => {
   it.effect("go on when the clock of NATS was set back", () =>
     Effect.gen(function* () {
       const { buckets } = makeMemoryBuckets()
-      yield* buckets.put("cache", keys.turns(1), { until: 3_600_000 }, 0)
+      yield* buckets.put("cache", keys.turns(1), { v: 1, until: 3_600_000 }, 0)
       yield* TestClock.adjust("1 minute")
       assert.equal((yield* reserve(buckets, job(100), 1, 150)).count, 1)
     })

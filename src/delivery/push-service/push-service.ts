@@ -161,6 +161,7 @@ export class PushService {
     const reached = this.#massGone.newest
     const { key, origin } = this
     return {
+      v: 1,
       ...{ worker, origin, key, answers, gone, holds, ...findings },
       ...(reached === 0 ? {} : { reached })
     }

@@ -50,7 +50,7 @@ export const reserve = Effect.fnUntraced(function* (
   const from = goesOn ? until : now.at
   const reserved: Reserved = { count, first: monotonicOf(now, from) }
   if (from > now.at + leadMillis) return { ...reserved, count: 0 }
-  const value = { until: from + count * intervalOf(rate) }
-  yield* buckets.put("cache", key, value, entry?.revision ?? 0, ttl)
+  const next = from + count * intervalOf(rate)
+  yield* buckets.put("cache", key, { v: 1, until: next }, entry?.revision ?? 0, ttl)
   return reserved
 })

@@ -53,7 +53,7 @@ export const acquire = (buckets: Kv, follower: FollowerName, holder: string) => 
       if (seen.revision !== revision) seen = { revision, at: now }
       if (now - seen.at < overdueMillis) return yield* noLease("lease")(new Error("held"))
     }
-    const revision = yield* buckets.put("cache", key, { holder }, former?.revision ?? 0, ttl)
+    const revision = yield* buckets.put("cache", key, { v: 1, holder }, former?.revision ?? 0, ttl)
     const lease: Lease = { follower, holder, revision, sentAt: now }
     return lease
   }).pipe(
@@ -73,7 +73,7 @@ export const renew = (buckets: Kv, lease: Lease) =>
       const leftMillis = lease.sentAt + leaseSeconds * 1_000 - marginMillis - sentAt
       const timeoutMillis = Math.max(0, Math.min(renewalMillisMax, leftMillis))
       lease.revision = yield* buckets
-        .put("cache", keys.lease(follower), { holder }, lease.revision, ttl)
+        .put("cache", keys.lease(follower), { v: 1, holder }, lease.revision, ttl)
         .pipe(Effect.timeout(timeoutMillis), Effect.mapError(noLease("lease lost")))
       lease.sentAt = sentAt
     }
@@ -82,5 +82,5 @@ export const renew = (buckets: Kv, lease: Lease) =>
 /** Ends the lease at once, so that another process need not wait for its end. */
 export const release = (buckets: Kv, { follower, revision }: Lease) =>
   buckets
-    .put("cache", keys.lease(follower), { holder: "" }, revision, ttl)
+    .put("cache", keys.lease(follower), { v: 1, holder: "" }, revision, ttl)
     .pipe(Effect.timeout("1 second"), Effect.ignore)

@@ -78,7 +78,7 @@ interface EntryValues {
   readonly publishers: Publishers
   readonly token: AccessToken
   /** The holder of a follower's lease; empty: nobody holds the lease. */
-  readonly lease: { readonly holder: string }
+  readonly lease: { readonly v: 1; readonly holder: string }
   readonly usedPageToken: { readonly v: 1 }
   readonly verification: VerificationEntry
   /** The day of the last use, in UTC. */
@@ -86,8 +86,8 @@ interface EntryValues {
   readonly usedLogin: { readonly v: 1 }
   readonly session: SessionEntry
   /** Up to this time, in milliseconds since the epoch. */
-  readonly turns: { readonly until: number }
-  readonly probe: { readonly probe: number }
+  readonly turns: { readonly v: 1; readonly until: number }
+  readonly probe: { readonly v: 1; readonly probe: number }
   readonly meta: Meta
 }
 
