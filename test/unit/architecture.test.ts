@@ -73,16 +73,29 @@ interface Import {
 }
 
 const importing =
-  /^(?:(?:import|(?:import|export)\b[^"';]*?from) |[^\n]*\bgetBuiltinModule\()"([^"]+)"/gms
+  /(?:^(?:import|(?:import|export)\b[^"';]*?from) |\b(?:getBuiltinModule|import)\(\s*)"([^"]+)"/gms
+
+const namesIn = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(importing)].map(([, name]) => name!)
 
 /** All imports, of types too. */
 const imports: ReadonlyArray<Import> = sourcePaths.flatMap((from) =>
-  [...textOf(from).matchAll(importing)].map(([, name]) => ({
-    from,
-    name: name!,
-    to: targetOf(from, name!)
-  }))
+  namesIn(textOf(from)).map((name) => ({ from, name, to: targetOf(from, name) }))
 )
+
+it("imports are seen in every form", () => {
+  const forms = [
+    'import "a"',
+    'import type { B } from "b"',
+    'export {\n  c\n} from "c"',
+    'const d = process.getBuiltinModule("d")',
+    'const e = await import("e")',
+    'type F = typeof import("f")',
+    'const g = import(\n  "g"\n)',
+    '/** @type {import("h").H | import("i").I} */'
+  ]
+  assert.deepEqual(namesIn(forms.join("\n")), ["a", "b", "c", "d", "e", "f", "g", "h", "i"])
+})
 
 /** The word of a room that stands for a file: the file itself, or the folder that it is in. */
 const wordIn = ({ folder }: Room, path: string): string | undefined => {
