@@ -29,20 +29,18 @@ const idIn = (text: string | undefined): string | undefined => {
   }
 }
 
-/**
- * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
- * permissions bind it to its source. Undefined without the header.
- */
-export const publisherOf = (
-  source: string,
-  header: (name: string) => string | undefined
-): string | undefined => {
-  if (source !== "rest") return `nats:${source}`
-  return idIn(header(publisherHeader))
-}
+type Header = (name: string) => string | undefined
 
 /** The operator who sent a broadcast again. Undefined of other broadcasts. */
-export const redrivenBy = (
-  source: string,
-  header: (name: string) => string | undefined
-): string | undefined => (source === "redrive" ? idIn(header(byHeader)) : undefined)
+export const redrivenBy = (source: string, header: Header): string | undefined =>
+  source === "redrive" ? idIn(header(byHeader)) : undefined
+
+/**
+ * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
+ * permissions bind it to its source; of one that was sent again, who wanted that. Undefined without
+ * the header.
+ */
+export const publisherOf = (source: string, header: Header): string | undefined => {
+  if (source !== "rest") return redrivenBy(source, header) ?? `nats:${source}`
+  return idIn(header(publisherHeader))
+}

@@ -65,7 +65,10 @@ it("responds to an operator as over HTTP, and to nobody else", async () => {
   ] as const)
     assert.equal((await request(operation, body, "shop")).body.code, 403, operation)
   const looked = new RegExp(`"uid":"nats:support".*"person":"${tokenOf("user0")}"`)
-  assert.match(service.output(), looked)
+  await until(
+    async () => service.output(),
+    (output) => looked.test(output)
+  )
 })
 
 it("sends a broadcast again, and restores", async () => {
@@ -76,7 +79,11 @@ it("sends a broadcast again, and restores", async () => {
     () => request("broadcast", { broadcast: again }),
     ({ body }) => body.data.finished
   )
-  assert.deepInclude(body.data, { publisher: "nats:redrive", delivered: 1 })
+  assert.deepInclude(body.data, {
+    publisher: "nats:support",
+    redrives: String(broadcast),
+    delivered: 1
+  })
   const { body: twice } = await request("redrive", { broadcast })
   assert.deepInclude(twice, { code: 409, errno: 124 })
   const { id } = (await request("user", { user })).body.data.devices[0]

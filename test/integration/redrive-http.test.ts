@@ -55,6 +55,15 @@ it("an operator sends dead pushes again, and only once", { timeout: 60_000 }, as
   assert.deepEqual(refused.details, { state: "finished", reason: "redriven", broadcast: again })
   const counts = await finishedAt(url, `/broadcasts/${again}`, "operator")
   assert.deepInclude(counts, { accepted: 3, delivered: 3 })
+  assert.deepInclude(counts, { publisher: idOf("operator"), redrives: id })
+  const listed = `/broadcasts?publisher=${encodeURIComponent(idOf("operator"))}`
+  const { body: own } = await call(url, "GET", listed, "operator")
+  assert.deepEqual(
+    own.data.map((each: { id: string }) => each.id),
+    [again]
+  )
+  const line = `"broadcast":${again},"publisher":"${idOf("operator")}"`
+  assert.include(service.output(), line)
   const received = agents.map((agent) => agent.received.length)
   assert.deepEqual(received, [1, 1, 1, 1, 0])
 

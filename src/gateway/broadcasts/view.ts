@@ -2,7 +2,7 @@
 // accepted = delivered + waiting + retrying + expired + dead + gone + cancelled.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { Rate, readHeaders } from "#domain/broadcast.ts"
+import { Rate, readHeaders, redrivesHeader } from "#domain/broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { Because, BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
 import { PauseWhen, pauseWhenHeader, pauseWhenOf } from "#domain/pause-when.ts"
@@ -21,8 +21,10 @@ import { BroadcastDetails, detailsOf } from "./details.ts"
 export const BroadcastObject = Schema.Struct({
   id: Schema.String,
   state: BroadcastState,
-  /** The id of a user or of a token, or `nats:<source>`. */
+  /** The id of a user or of a token, or `nats:<source>`; `operator`: by the command `redrive`. */
   publisher: Schema.String,
+  /** The id of the broadcast that it sends again. */
+  redrives: Schema.optionalKey(Schema.String),
   /** The channels, and the numbers of named users; none where the message is not valid. */
   to: Schema.Struct({
     channels: Schema.Array(Schema.String),
@@ -60,7 +62,7 @@ export const BroadcastObject = Schema.Struct({
   rejected: Schema.optionalKey(Schema.String)
 })
 type View = typeof BroadcastObject.Type
-type Counts = Omit<View, "publisher" | "to" | "finished">
+type Counts = Omit<View, "publisher" | "redrives" | "to" | "finished">
 
 /** The body of a response that shows one broadcast: with details, which lists leave out. */
 export const Shown = Schema.Struct({
@@ -144,11 +146,13 @@ export const viewOf = Effect.fnUntraced(function* (
   const { source, stored } = origin
   const rate = schedule?.rate ?? readHeaders(stored.header).headers.rate
   const pauseWhen = pauseWhenOf(stored.header(pauseWhenHeader) ?? "")
+  const redrives = source === "redrive" ? stored.header(redrivesHeader) : undefined
   const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
   const view: View = {
     ...counts,
     finished: isFinal(standing),
     publisher: publisherOf(source, stored.header) ?? "",
+    ...(redrives === undefined ? {} : { redrives }),
     to: yield* recipients,
     last_modified: Math.max(counts.last_modified, change?.at ?? 0),
     ...timesOf(schedule),
