@@ -22,6 +22,8 @@ const streamsMax = 256
 const lifetime = "15 minutes"
 /** Proxies close a connection after 30 to 60 seconds without a byte. */
 const heartbeat = "15 seconds"
+/** At most four events in a second: the poll alone may come right after the first event. */
+const eventGap = "250 millis"
 
 const streams = makeShares(streamsPerUserMax, streamsMax)
 
@@ -47,8 +49,10 @@ const writeEvents = Effect.fnUntraced(function* (
   const send = Effect.fnUntraced(function* (standing: Standing) {
     const view = yield* detailedViewOf(origin, standing, recipients)
     const id = idOf(view)
-    if (id !== last) yield* write(`id: ${id}\ndata: ${JSON.stringify(view)}\n\n`)
+    if (id === last) return
+    yield* write(`id: ${id}\ndata: ${JSON.stringify(view)}\n\n`)
     last = id
+    if (!isFinal(standing)) yield* Effect.sleep(eventGap)
   })
   const heartbeats = Effect.forever(Effect.andThen(Effect.sleep(heartbeat), write(":\n\n")))
   return yield* Effect.raceFirst(followBroadcast(origin, first, send), heartbeats)
