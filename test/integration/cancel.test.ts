@@ -9,7 +9,7 @@ import {
   permits,
   untilShown
 } from "../support/broadcast-states.ts"
-import { finished, finishedAt, join, publish, until } from "../support/client.ts"
+import { finished, finishedAt, join, publish, publishAt, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { holdResponses } from "../support/held.ts"
 import { startNats } from "../support/nats.ts"
@@ -171,22 +171,34 @@ describe("a broadcast that is cancelled", () => {
   })
 })
 
-it("may be cancelled by who published it, also without a right to publish by now", async () => {
+it("obeys who published it, also without a right by now, and who may publish it now", {
+  timeout: 60_000
+}, async () => {
   await using nats = await startNats()
   const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "" }
   const roles = "gateway,projection"
   await using service = await startService({ natsUrl: nats.url, roles, env })
-  const change = async (verb: string) => {
-    const named = ["news", idOf("publisher"), "--nats", nats.url]
+  const { url } = service
+  const change = async (verb: string, channel: string, user: string) => {
+    const named = [channel, idOf(user), "--nats", nats.url]
     assert.equal((await runCli(["permissions", verb, ...named])).code, 0)
   }
-  await change("grant")
-  const [first, second] = [
-    await publish(service.url, "news", { n: 1 }),
-    await publish(service.url, "news", { n: 2 })
+  for (const channel of ["news", "sport"]) await change("grant", channel, "publisher")
+  for (const channel of ["news", "sport"]) await change("grant", channel, "editor")
+  await change("grant", "news", "partial")
+  const to = { channels: ["news", "sport"] }
+  const ids = [
+    await publish(url, "sport", { n: 1 }),
+    await publishAt(url, "/broadcasts", { data: { n: 2 }, to })
   ]
-  assert.equal((await patchState(service.url, first, "cancelled", "other")).status, 404)
-  await change("revoke")
-  await cancel(service.url, first)
-  assert.equal((await patchState(service.url, second, "cancelled", "other")).status, 404)
+  for (const channel of to.channels) await change("revoke", channel, "publisher")
+  for (const id of ids)
+    for (const state of ["paused", "running", "cancelled"]) {
+      const states = ["other", "partial", "publisher", "editor"].map(async (user) => {
+        const { status } = await patchState(url, id, state, user)
+        return [user, status]
+      })
+      const expected = { other: 404, partial: 404, publisher: 200, editor: 200 }
+      assert.deepEqual(Object.fromEntries(await Promise.all(states)), expected, state)
+    }
 })

@@ -42,7 +42,10 @@ export const shownBroadcasts = {
 }
 
 const filterFlags = {
-  channel: optional(Flag.String("channel"), "Only those to this channel alone"),
+  channel: optional(
+    Flag.String("channel"),
+    "Only those on this channel, without those that name it in `to`"
+  ),
   publisher: optional(Flag.String("publisher"), "Only those of this publisher"),
   state: optional(Flag.Literals("state", BroadcastState.literals), "Only those in this state"),
   since: timeFlag("since", "Only those accepted or started at this time or later"),

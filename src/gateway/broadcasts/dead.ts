@@ -97,6 +97,7 @@ export const deadGet: Operation<Input> = {
   doc: {
     summary: "Count the pushes that were given up, by cause",
     parameters: ["token", "dead"],
-    responses: { 200: Schema.Struct({ data: Schema.Array(Cause) }) }
+    responses: { 200: Schema.Struct({ data: Schema.Array(Cause) }) },
+    errors: [413]
   }
 }

@@ -41,6 +41,19 @@ const published = async (api: Api, count: number) => {
   return ids
 }
 
+/** The ids on a page and on all that follow. */
+const idsOnPages = async (first: HttpResponse, api: Api) => {
+  const seen = [...idsOf(first)]
+  for (let next = first.headers["next-page"]; next !== undefined; ) {
+    const { pathname, search } = new URL(String(next))
+    const as = api.target.publisher
+    const page = await api.send({ method: "GET", target: `${pathname}${search}`, as })
+    seen.push(...idsOf(page))
+    next = page.headers["next-page"]
+  }
+  return seen
+}
+
 /** When a broadcast was accepted, as a time of RFC 3339. */
 const acceptedOf = async (api: Api, id: string) => {
   const { json } = await api.send({ ...all(api), path: `/broadcasts/${id}` })
@@ -88,15 +101,23 @@ export const broadcastLists: ReadonlyArray<Case> = [
     request: (api) => list(api, "?_limit=2"),
     expected: { status: 200, headers: { "Next-Page": /broadcasts\?_limit=2&_token=/ } },
     also: async (first, api, ids) => {
-      const seen = [...idsOf(first)]
-      for (let next = first.headers["next-page"]; next !== undefined; ) {
-        const { pathname, search } = new URL(String(next))
-        const as = api.target.publisher
-        const page = await api.send({ method: "GET", target: `${pathname}${search}`, as })
-        seen.push(...idsOf(page))
-        next = page.headers["next-page"]
-      }
-      expect(seen).toEqual(ids)
+      expect(await idsOnPages(first, api)).toEqual(ids)
+    }
+  }),
+  define<{ readonly ids: ReadonlyArray<string>; readonly query: string }>({
+    name: "lists the broadcasts that the caller may see in pages, each on one of them",
+    given: async (api) => {
+      const ids = await published(api, 5)
+      const since = encodeURIComponent(await acceptedOf(api, ids.at(-1)!))
+      return { ids, query: `?_limit=2&since=${since}` }
+    },
+    request: (api, { query }) => all(api, query),
+    expected: { status: 200, headers: { "Next-Page": /\/v1\/broadcasts\?.*_limit=2&_token=/ } },
+    also: async (first, api, { ids }) => {
+      expect(idsOf(first)).toHaveLength(2)
+      // Other cases publish meanwhile.
+      const seen = await idsOnPages(first, api)
+      expect(seen.filter((id) => ids.includes(id))).toEqual(ids)
     }
   }),
   define<{ readonly ids: ReadonlyArray<string>; readonly time: string }>({

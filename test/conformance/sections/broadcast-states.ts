@@ -5,6 +5,7 @@ import type { Api, Request } from "../api.ts"
 import { type Case, define, type Expected } from "../table.ts"
 import { acceptedAt } from "./direct.ts"
 import { finished, idIn, running } from "./given.ts"
+import { scheduled } from "./schedules.ts"
 
 const counts = ["delivered", "waiting", "retrying", "expired", "dead", "gone", "cancelled"]
 
@@ -33,6 +34,7 @@ const changed = (state: string) => async (api: Api) => {
 
 type Given = (api: Api) => Promise<string>
 const given: Readonly<Record<string, Given>> = {
+  scheduled,
   running,
   paused: changed("paused"),
   cancelled: changed("cancelled"),
@@ -41,6 +43,9 @@ const given: Readonly<Record<string, Given>> = {
 
 /** The state that a request leads to from each; null: the change is impossible. */
 const changes: ReadonlyArray<readonly [from: string, wanted: string, then: string | null]> = [
+  ["scheduled", "running", null],
+  ["scheduled", "paused", null],
+  ["scheduled", "cancelled", "cancelled"],
   ["running", "running", "running"],
   ["running", "paused", "paused"],
   ["running", "cancelled", "cancelled"],

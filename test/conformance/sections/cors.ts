@@ -38,6 +38,22 @@ const exposed: ReadonlyArray<
   ["PUT", "/subscriptions/unknown", ["Last-Modified", "ETag"]],
   ["DELETE", "/subscriptions/unknown", ["Last-Modified", "ETag"]],
   ["GET", "/channels/unknown", ["Last-Modified", "ETag"]],
+  ["GET", "/channels/unknown/members", ["Next-Page", "Total-Records"]],
+  ["GET", "/registrations", ["Next-Page", "Total-Records"]],
+  ["GET", "/broadcasts", ["Next-Page"]],
+  ["HEAD", "/broadcasts", ["Next-Page"]],
+  ["GET", "/channels/unknown/broadcasts", ["Next-Page"]],
+  ["GET", "/broadcasts/0/pushes", ["Next-Page"]],
+  ["GET", "/dead", ["Next-Page"]],
+  ["GET", "/broadcasts/0", ["Last-Modified", "ETag"]],
+  ["HEAD", "/broadcasts/0", ["Last-Modified", "ETag"]],
+  ["GET", "/channels/unknown/broadcasts/0", ["Last-Modified", "ETag"]],
+  ["PATCH", "/broadcasts/0", ["Last-Modified", "ETag"]],
+  ["POST", "/channels/unknown", ["Location"]],
+  ["POST", "/broadcasts", ["Location"]],
+  ["POST", "/broadcasts/0/redrive", ["Location"]],
+  ["POST", "/subscriptions/unknown/test", ["Location"]],
+  ["GET", "/broadcasts/0/events", []],
   ["GET", "/nothing", []]
 ]
 
