@@ -22,11 +22,12 @@ const fail = (code) => (cause) => {
   throw new BellcastError(code, true, cause)
 }
 
+const codes = { 401: "login", 403: "forbidden", 413: "limit", 429: "limit", 507: "limit" }
+
 const errorOf = ({ headers, status }) => {
-  const codes = { 401: "login", 403: "forbidden", 413: "limit", 429: "limit", 507: "limit" }
   const retryAfter = headers.get("retry-after")
-  const isTemporary = retryAfter !== null || status >= 500
-  return new BellcastError(codes[status] ?? "service", isTemporary, status, Number(retryAfter) || 2)
+  const retryable = retryAfter !== null || status >= 500
+  return new BellcastError(codes[status] ?? "service", retryable, status, Number(retryAfter) || 2)
 }
 
 const done = (request, event) =>
@@ -347,13 +348,12 @@ class Push extends EventTarget {
     if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
     const found = await this.#manager.getSubscription()
     if (wants) {
-      if (isNew && !wants.on) {
-        const claimed = await this.#claim(true)
-        const isOurs = ({ endpoint }) => claimed.includes(endpoint)
-        record.key = keyOf((await this.#all()).find(isOurs))
-      }
+      const claimed = isNew && !wants.on ? await this.#claim(true) : []
+      const ours = (await this.#all()).filter(({ endpoint }) => claimed.includes(endpoint))
+      if (ours.length > 0) record.key = ours.map(keyOf).join()
       Object.assign(record, { on: { ...record.on, [user]: wants.on }, join: wants.join })
       await this.#save(record)
+      for (const each of claimed) await this.#remove(each)
       if (this.#wants === wants) this.#wants = undefined
     } else if (isNew) {
       if (Notification.permission !== "granted" || user === null) return
@@ -402,8 +402,7 @@ class Push extends EventTarget {
     }
     for (const each of await this.#all()) {
       const { endpoint } = each
-      if (endpoint === data.endpoint) continue
-      if (keyOf(each) === key || claimed.includes(endpoint)) {
+      if (endpoint !== data.endpoint && (keyOf(each) === key || claimed.includes(endpoint))) {
         await this.#store(record, data, endpoint)
         await end(each)
       }
@@ -414,9 +413,9 @@ class Push extends EventTarget {
     return this.#joinAll(record)
   }
 
-  /** Ends all subscriptions by the key of the record. */
+  /** Ends all subscriptions by the keys of the record. */
   async #leave(record, changes) {
-    const ours = async () => (await this.#all()).filter((each) => keyOf(each) === record.key)
+    const ours = async () => (await this.#all()).filter((each) => record.key?.includes(keyOf(each)))
     const all = await ours()
     if (!changes && !record.endpoint && all.length === 0) return
     await this.#retire(record, all, changes)

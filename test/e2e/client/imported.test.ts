@@ -10,12 +10,15 @@ import { Stage } from "./stage.ts"
 describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions", () => {
   const stage = new Stage()
   const former = webpush.generateVAPIDKeys()
+  const older = webpush.generateVAPIDKeys()
   let page: Page
   let imported: string
   beforeAll(async () => {
     await stage.service.kill()
     await stage.startService({
-      BELLCAST_VAPID_FORMER_KEYS: `${former.publicKey}:${former.privateKey}`
+      BELLCAST_VAPID_FORMER_KEYS: [former, older]
+        .map(({ privateKey, publicKey }) => `${publicKey}:${privateKey}`)
+        .join()
     })
   })
 
@@ -74,6 +77,21 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
     expect(await stage.stored(imported)).toEqual([])
     expect(await stage.stored()).toEqual([])
     expect((await stage.record(page)).on).toEqual({ [stage.user]: false })
+  })
+
+  it("ends all of a user who disables, also by different keys", async () => {
+    expect(await subscribe("/old/")).toBe(201)
+    expect(await subscribe("/", older.publicKey)).toBe(201)
+    await stage.connect(page)
+    expect(await page.evaluate("device.endpoints()")).toHaveLength(2)
+    await page.evaluate("push.disable()")
+    await stage.expect(page, "off")
+    expect(await page.evaluate("device.endpoints()")).toEqual([])
+    expect(await stage.stored(imported)).toEqual([])
+    expect(await stage.stored()).toEqual([])
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    expect(await page.evaluate("device.endpoints()")).toEqual(await stage.stored())
   })
 
   it("leaves one of a service that was not imported to it, at disable", async () => {
