@@ -67,6 +67,37 @@ describe.skipIf(firefoxPath === undefined)("client.js and users", () => {
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
   })
 
+  it("signs out offline, from the push service too, and the wish stays", async () => {
+    const page = await stage.enabled()
+    const first = await stage.endpoint(page)
+    stage.autopush.goOffline()
+    await stage.autopush.waitFor(({ connected }) => !connected)
+    await stage.service.kill()
+    // An offline Firefox forgets the subscription at once, and waits for 10 s nevertheless.
+    const signedOut = page.evaluate("push.signOut()")
+    const soon = Date.now() + 5_000
+    await until(
+      () => stage.endpoint(page),
+      (endpoint) => endpoint === null
+    )
+    expect(Date.now()).toBeLessThan(soon)
+    await signedOut
+    const left = { user: null, on: { [stage.user]: true }, renewal: null, endpoint: null }
+    expect(await stage.record(page)).toMatchObject(left)
+    await stage.expect(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+    stage.autopush.goOnline()
+    await stage.startService()
+    await stage.reload(page, { user: null })
+    await stage.expect(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.stored()).toEqual([first])
+    await stage.reload(page)
+    await stage.becomes(page, "on")
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+    expect(await stage.publish(page, "Back")).toEqual(["Back"])
+  })
+
   it.each<[string, (page: Page) => Promise<unknown>]>([
     ["signs out", (page) => page.evaluate("push.signOut()")],
     ["is followed by nobody", (page) => stage.reload(page, { user: null })],
