@@ -383,8 +383,8 @@ class Push extends EventTarget {
     const isKnown = existing && isSame(fieldsOf(existing), record)
     // The clock may have been ahead.
     const age = Math.abs(Date.now() - record.checked)
-    if (isKnown && age < fresh && !wants && record.join.length === 0) return
     const key = await this.#serviceKey()
+    if (isKnown && record.key === key && age < fresh && !wants && record.join.length === 0) return
     const claimed = record.checked ? [] : await this.#claim(true)
     for (const each of claimed) record.former[record.user] = each
     let found = existing

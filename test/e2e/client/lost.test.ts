@@ -173,7 +173,6 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
       BELLCAST_VAPID_PRIVATE_KEY: next.privateKey,
       BELLCAST_VAPID_FORMER_KEYS: `${vapid.publicKey}:${vapid.privateKey}`
     })
-    await stage.age(page)
     // Five minutes later the browser would forget the former key by itself.
     const refresh = `fetch("${stage.service.url}/vapid-public-key", { cache: "reload" })`
     await page.evaluate(`${refresh}.then((it) => it.text())`)
