@@ -24,6 +24,7 @@ import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/su
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcast.ts"
+import { changeLine, changesOf } from "./nats/changes.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { failed } from "./terminal/failed.ts"
 import { limitFlag, onOff, optional, timeFlag } from "./terminal/flags.ts"
@@ -51,6 +52,8 @@ interface Audit {
   readonly by?: string
   /** Why the broadcast was rejected. */
   readonly rejected?: string
+  /** Who paused, resumed or cancelled it, and when. */
+  readonly changes: Effect.Success<ReturnType<typeof changesOf>>
   /** Absent until the broadcast is planned. */
   readonly progress?: Progress
   readonly pushes: ReadonlyArray<Shown>
@@ -122,6 +125,7 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
     ...(publisher === undefined ? {} : { publisher }),
     ...(by === undefined ? {} : { by }),
     ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {}),
+    changes: yield* changesOf(broadcast),
     ...(known === undefined ? {} : { progress: known }),
     pushes
   }
@@ -179,6 +183,7 @@ const text = (result: Audit): string => {
   const heading = ["USER", "SUBSCRIPTION", "FATE", "STATUS", "REASON", "ATTEMPTS", "MS", "LOCALE"]
   return [
     ...headerOf(result),
+    ...result.changes.map(changeLine),
     ...(rows.length === 0 ? [] : [table(heading.slice(0, columns), rows)]),
     ...footerOf(result)
   ].join("\n")

@@ -4,6 +4,7 @@ import { broadcastPath, changeState } from "../support/broadcast-states.ts"
 import { call, finishedAt, join, publishAt, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
 import { idOf } from "../support/users.ts"
 
@@ -56,4 +57,19 @@ it("each change of a broadcast is one line, also those right after each other", 
   assert.deepInclude(lineOf("planned"), { people: 1, shards: 1 })
   assert.deepInclude(lineOf("started"), { by: "schedule" })
   assert.deepInclude(lineOf("resumed"), { by: idOf("publisher"), accepted: 1 })
+
+  const audit = ["audit", id, "--nats", nats.url]
+  const { changes: audited } = JSON.parse((await runCli([...audit, "--json"])).stdout)
+  const by = idOf("publisher")
+  const who = audited.map((each: Record<string, unknown>) => [each["change"], each["by"]])
+  assert.deepEqual(who, [
+    ["scheduled", by],
+    ["changed", by],
+    ["started", "schedule"],
+    ["paused", by],
+    ["resumed", by],
+    ["cancelled", by]
+  ])
+  const { stdout } = await runCli(audit)
+  assert.include(stdout, `\npaused ${new Date(audited[3].at).toISOString()} by ${by}\n`)
 })
