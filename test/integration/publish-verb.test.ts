@@ -148,6 +148,8 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     await refused(/Expected letters/, "{}", "--channel", "news", "--source", "a.b")
     const { stdout } = await runCli(["publish", "--help"])
     assert.match(stdout, /EXAMPLES[\s\S]*bellcast publish --channel news --file hello\.json/)
+    const [, example] = /bellcast publish '(.*)' --channel/.exec(stdout)!
+    await publish(example!, "--channel", "news", "--dry-run")
     await using quiet = await startNats()
     const none = await runCli(["publish", "{}", "--channel", "news", "--nats", quiet.url])
     assert.match(none.stderr, /no gateway responds/)

@@ -165,6 +165,10 @@ const publish = Effect.fnUntraced(function* (given: Given) {
   for (const warning of got.warnings) yield* note(warning)
 })
 
+/** Safari shows this shape without a worker. */
+const hello =
+  '{"web_push": 8030, "notification": {"title": "Hello", "navigate": "https://example.org/"}}'
+
 /** The verb. */
 export const publishCommand = Command.make("publish", flags, (given) =>
   publish(given).pipe(onNats(given))
@@ -176,7 +180,7 @@ export const publishCommand = Command.make("publish", flags, (given) =>
       description: "To a channel, for an hour"
     },
     {
-      command: `bellcast publish '{"n": 1}' --channel news --user openid:anna --dry-run`,
+      command: `bellcast publish '${hello}' --channel news --user openid:anna --dry-run`,
       description: "Count whom it would reach"
     }
   ])
