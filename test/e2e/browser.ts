@@ -1,7 +1,7 @@
 // Finds browsers and starts them without a screen. Firefox may have the push service of a test as
 // its own; Chromium subscribes with a part of its maker's (chromium-vendor.ts).
 import { spawnSync } from "node:child_process"
-import { type Browser, launch } from "puppeteer-core"
+import { type Browser, type BrowserContext, launch } from "puppeteer-core"
 import type { ChromiumVendor } from "#test/chromium-vendor.ts"
 
 const pathOf = (...names: ReadonlyArray<string>): string | undefined =>
@@ -73,7 +73,7 @@ export const startChromium = (executablePath: string, vendor?: ChromiumVendor): 
 
 /** Without a call, a page has the state "prompt": nobody has decided yet. */
 export const setNotifications = (
-  browser: Browser,
+  browser: Browser | BrowserContext,
   origin: string,
   state: "granted" | "denied" | "prompt"
 ): Promise<void> => browser.setPermission(origin, { permission: { name: "notifications" }, state })
