@@ -13,6 +13,12 @@ const aheadMillisMax = aheadDaysMax * 24 * 60 * 60_000
  */
 const pastMillisMax = 60 * 60_000
 
+/**
+ * Most broadcasts that wait for their start. The planner and each worker and gateway keep them in
+ * memory, at up to 1 KB each, for up to 30 days.
+ */
+export const scheduledMax = 10_000
+
 /** The reason why a broadcast cannot start at a time; undefined: it can. */
 export const startError = (text: string, now: number): string | undefined => {
   const millis = millisOf(text)

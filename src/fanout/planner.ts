@@ -30,6 +30,7 @@ import {
   wholeError
 } from "./read-broadcast.ts"
 import { startDue } from "./start-due.ts"
+import { isTooMany, tooMany } from "./too-many.ts"
 
 /** Broadcasts at a time: enough that many plans are stored as one batch. */
 const broadcastsInFlight = 128
@@ -148,15 +149,17 @@ const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards, str
 
 /** Appends that a broadcast waits for its start, unless somebody has changed it already. */
 const schedule = Effect.fnUntraced(function* (
-  { log }: Planner,
+  planner: Planner,
+  stored: Stored,
   { broadcast, channel }: BroadcastRef,
   by: string,
   later: { readonly at: string }
 ) {
+  if (yield* isTooMany(planner, stored)) return yield* reject(planner, stored, tooMany)
   const at = yield* Clock.currentTimeMillis
   const body = { broadcast, channel, run: 0, by, at, schedule: later }
   const subject = subjects.state(broadcast)
-  yield* log.once("log", { subject, type: "broadcast.scheduled/1", body })
+  yield* planner.log.once("log", { subject, type: "broadcast.scheduled/1", body })
   return done
 })
 
@@ -171,7 +174,8 @@ const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, star
   const whole = yield* wholeBroadcast(log, stored, ref.payload)
   const error = wholeError(whole)
   if (whole === undefined || error !== undefined) return yield* reject(planner, stored, error ?? "")
-  if (laterStart !== undefined) return yield* schedule(planner, ref, publisher ?? "", laterStart)
+  if (laterStart !== undefined)
+    return yield* schedule(planner, stored, ref, publisher ?? "", laterStart)
   // This process may hear of the cancellation later.
   const to = start?.isEnd === true ? undefined : whole.to
   // A recreated consumer reads LOG from its beginning. WORK has lost the old plans by then, but

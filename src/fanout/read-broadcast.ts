@@ -25,6 +25,8 @@ const noChannel =
 
 /** Sources that are Bellcast itself: the gateway checks who may send to whom. */
 const ownSources = ["rest", "redrive"]
+export const isOwn = ({ subject }: Stored): boolean =>
+  ownSources.includes(parseBroadcast(subject)?.source ?? "")
 const notOwn = "only Bellcast itself publishes broadcasts to users or to several channels"
 
 const noParts = `${streams.log.name} lacks a part of the broadcast before it`

@@ -9,6 +9,7 @@ import { Settings } from "#config"
 import { natsPolicy, policyOf } from "#domain/publisher.ts"
 import { Identity } from "#identity/identity.ts"
 import { Health } from "#monitoring/health.ts"
+import { States } from "#nats/follower/states.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { ApiRequest } from "./http/request.ts"
 import type { Services } from "./operation.ts"
@@ -146,4 +147,4 @@ export const gatewayLayer = Layer.effectDiscard(
     server.on("error", (cause) => runLog(warn({ err: cause })))
     yield* serveNats
   })
-).pipe(Layer.provide(GatewaySettings.layer))
+).pipe(Layer.provide([GatewaySettings.layer, States.layer]))

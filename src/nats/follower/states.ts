@@ -43,6 +43,8 @@ export class States extends Context.Service<
     readonly known: Effect.Effect<void>
     /** The broadcasts that wait for their start. */
     readonly scheduled: Effect.Effect<ReadonlyArray<Scheduled>>
+    /** Number of broadcasts that wait for their start, as far as they are known. */
+    readonly waiting: () => number
     /** Returns when one starts within `soonMillis` that the last reading did not have. */
     readonly scheduling: Effect.Effect<void>
   }
@@ -67,6 +69,7 @@ export class States extends Context.Service<
           index.added.closeUnsafe()
           return [...scheduled.values()]
         }),
+        waiting: () => scheduled.size,
         scheduling: index.added.await
       })
     })

@@ -14,10 +14,11 @@ import {
   readHeaders
 } from "#domain/broadcast.ts"
 import { publisherHeaders } from "#domain/broadcast-publisher.ts"
-import { startError, startHeader } from "#domain/broadcast-start.ts"
+import { laterStart, scheduledMax, startError, startHeader } from "#domain/broadcast-start.ts"
 import { type PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
+import { States } from "#nats/follower/states.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
@@ -172,6 +173,9 @@ export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller
   const { body, headers, isPlain, key, to } = broadcast
   if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
   yield* demandRoom("broadcast")
+  const later = laterStart((name) => headers[name], yield* Clock.currentTimeMillis)
+  if (later !== undefined && (yield* States).waiting() >= scheduledMax)
+    return yield* refuse("tooManyScheduled")
   const log = yield* EventLog
   const subject = subjects.broadcast("rest", isPlain ? to.channels[0]! : directToken)
   const messageId = messageIdOf(broadcast, caller.id)
