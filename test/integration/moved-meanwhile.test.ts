@@ -1,11 +1,12 @@
 // Pushes that wait for their turn in a shard while their browsers move to another user.
 import { assert, it } from "vitest"
+import { bucketStream } from "#streams/buckets.ts"
 import { pushesOf } from "../support/audit.ts"
-import { call, finished, join, publish } from "../support/client.ts"
+import { call, finished, join, publish, until } from "../support/client.ts"
 import { holdResponses } from "../support/held.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
-import { elapsed } from "../support/quiet.ts"
 import { startService } from "../support/service.ts"
 
 it("sends nothing to browsers that moved while their pushes waited", {
@@ -15,6 +16,7 @@ it("sends nothing to browsers that moved while their pushes waited", {
   await using push = await startPushService()
   const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "1" }
   await using service = await startService({ natsUrl: nats.url, env })
+  await using admin = await connectAdmin(nats.url)
   const { url } = service
   const agents = Array.from({ length: 6 }, () => push.subscribe())
   const { respond } = holdResponses(agents)
@@ -29,8 +31,12 @@ it("sends nothing to browsers that moved while their pushes waited", {
     agents.map(({ subscription: data }) => call(url, "POST", "/subscriptions", "bob", { data }))
   )
   assert.deepEqual(new Set(stored.map(({ status }) => status)), new Set([201]))
-  // The bucket has the moves. It announces them to the worker within some milliseconds.
-  await elapsed(1_000)
+  const left = () =>
+    Promise.all(agents.map((_, i) => call(url, "GET", "/subscriptions", `user${i}`)))
+  await until(left, (lists) => lists.every(({ body }) => body.data.length === 0))
+  // The bucket has the moves, and here it has announced them to the worker.
+  const followers = () => admin.jsm.consumers.list(bucketStream("subscriptions")).next()
+  await until(followers, (all) => all.length > 0 && all.every((each) => each.num_pending === 0))
   assert.equal(push.requests, 1)
   respond()
   assert.deepInclude(await finished(url, "news", id), { accepted: 6, delivered: 1, gone: 5 })
