@@ -5,6 +5,8 @@ import { type AddressInfo, createServer, connect as dial, type Server, type Sock
 import { setDefaultCACertificates } from "node:tls"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Peer } from "#delivery/push/transport/peer.ts"
+import { until } from "../support/client.ts"
+import { elapsed } from "../support/quiet.ts"
 import { testCertificate } from "../support/tls.ts"
 
 const streams = 4
@@ -21,7 +23,7 @@ const portOf = (server: Server) => (server.address() as AddressInfo).port
 const startSilencing = async () => {
   const sessions = new Set<ServerHttp2Session>()
   const pairs = new Set<readonly [Socket, Socket]>()
-  const state = { answers: true }
+  const state = { answers: true, unanswered: 0 }
   const service = createSecureServer({ key, cert, settings: { maxConcurrentStreams: streams } })
   service.on("session", (session) => {
     sessions.add(session)
@@ -29,7 +31,10 @@ const startSilencing = async () => {
   })
   service.on("stream", (stream) => {
     stream.on("error", () => {})
-    if (!state.answers) return
+    if (!state.answers) {
+      state.unanswered += 1
+      return
+    }
     stream.respond({ ":status": 201 })
     stream.end()
   })
@@ -47,8 +52,14 @@ const startSilencing = async () => {
   return {
     state,
     port: portOf(proxy),
-    goAway: () => {
+    /** Returns when the proxy has passed it on. */
+    goAway: async () => {
+      const open = [...pairs].filter(([client]) => !client.isPaused())
+      const before = open.map(([, { bytesRead }]) => bytesRead)
       for (const session of sessions) session.goaway(0, 2 ** 31 - 1)
+      const isPassed = ([client, { bytesRead }]: (typeof open)[number], i: number) =>
+        bytesRead > before[i]! && client.writableLength === 0
+      await until(async () => open.every(isPassed), Boolean)
     },
     silence: () => {
       for (const [client, upstream] of pairs) {
@@ -86,17 +97,19 @@ describe("a push service whose sessions fall silent", { timeout: 60_000 }, () =>
     // More pushes than all sessions take, so that each round leaves as many silent ones as there
     // may be.
     for (let round = 0; round < 3; round++) {
-      service.state.answers = true
+      Object.assign(service.state, { answers: true, unanswered: 0 })
       assert.deepEqual([...new Set(await posts(8))], [201], `in round ${round}`)
       service.state.answers = false
       const unanswered = posts(64)
-      await new Promise((resolve) => setTimeout(resolve, 500))
-      if (saysGoAway) service.goAway()
-      await new Promise((resolve) => setTimeout(resolve, 200))
+      await until(
+        async () => service.state.unanswered,
+        (count) => count === 64
+      )
+      if (saysGoAway) await service.goAway()
       service.silence()
       assert.notInclude(await unanswered, 201)
-      // The silent sessions are given up three checks after their PING.
-      await new Promise((resolve) => setTimeout(resolve, 2_500))
+      // Without GOAWAY, the next pushes come while silent sessions are not given up yet.
+      await elapsed(2_500)
     }
     await peer.destroy()
     service.close()
