@@ -10,3 +10,15 @@ export const connectAdmin = async (url: string) => {
   const jsm = await jetstreamManager(nc, { timeout: 15_000 })
   return { nc, jsm, [Symbol.asyncDispose]: () => nc.close() }
 }
+
+/** Counts the answers to a consumer's deliveries, but for those that say that work goes on. */
+export const countAnswers = async ({ nc }: NatsAdmin, consumer: string) => {
+  let answered = 0
+  nc.subscribe("$JS.ACK.>", {
+    callback: (_, msg) => {
+      if (msg.subject.includes(`.${consumer}.`) && msg.string() !== "+WPI") answered += 1
+    }
+  })
+  await nc.flush()
+  return async () => answered
+}
