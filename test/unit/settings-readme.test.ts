@@ -98,6 +98,7 @@ describe("the documents", () => {
       "BELLCAST_CONFIG",
       // Of `bellcast listen`.
       "BELLCAST_TOKEN",
+      "BELLCAST_TEST_KILLED_SUBSCRIPTIONS",
       "BELLCAST_TEST_NATS",
       "BELLCAST_TEST_NATS_STORE",
       // Of the shell, where streams/README.md makes the accounts of nats-server.
