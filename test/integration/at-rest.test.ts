@@ -1,7 +1,7 @@
 // A process that has nothing to do.
 import { readFile } from "node:fs/promises"
 import { setTimeout as pause } from "node:timers/promises"
-import { assert, it } from "vitest"
+import { it } from "vitest"
 import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { sources, startService } from "../support/service.ts"
@@ -25,13 +25,12 @@ it.skipIf(process.platform !== "linux")(
       await pause(span * 1_000)
       return (await writes()) - before
     }
-    // In the first second the process still does what a start leaves; a slow machine takes longer.
+    // After its start the process works on for a while, longer on a slow machine.
     await until(
-      () => writesIn(1),
-      (count) => count <= writesMax,
-      30_000
+      () => writesIn(seconds),
+      (count) => count / seconds <= writesMax,
+      40_000
     )
-    assert.isAtMost((await writesIn(seconds)) / seconds, writesMax)
   }
 )
 
