@@ -1,12 +1,16 @@
-// The read cache of a worker never returns a value older than the revision that is asked for.
+// The read cache of a worker never returns a value older than the revision that is asked for, and
+// never says that a key is unchanged which may have changed.
 import { Deferred, Effect, Fiber } from "effect"
 import { assert, describe, it } from "vitest"
 import { Share } from "#memory/cache-memory.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { makeReadCache } from "#nats/kv/read-cache.ts"
+import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { bucketStream } from "#streams/buckets.ts"
+import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 
 const bucket = "subscriptions"
 
@@ -19,8 +23,10 @@ const withCache = async (
       filters: ReadonlyArray<string>,
       floor: number
     ) => Effect.Effect<ReadonlyMap<string, string>, unknown>
+    readonly changesFromNow: ReadCache<string, string>["changesFromNow"]
     readonly asked: Array<string>
     readonly beforeAnswering: { wait: Effect.Effect<void> }
+    readonly natsUrl: string
   }) => Effect.Effect<void, unknown>
 ) => {
   await using nats = await startNats()
@@ -54,7 +60,8 @@ const withCache = async (
       yield* cache.values(["settled"], floor)
     }
     asked.length = 0
-    yield* program({ put, values: cache.values, asked, beforeAnswering })
+    const { changesFromNow, values } = cache
+    yield* program({ put, values, changesFromNow, asked, beforeAnswering, natsUrl: nats.url })
   })
   await Effect.runPromise(
     Effect.scoped(run).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })))
@@ -123,6 +130,72 @@ describe("a cached list", { timeout: 60_000 }, () => {
         }
         assert.isAtLeast(asked.length, 30)
         assert.isBelow(asked.length, 40)
+      })
+    ))
+})
+
+/** Deletes the consumers that follow the bucket, so that changes may be missed. */
+const breakWatch = async (natsUrl: string) => {
+  await using admin = await connectAdmin(natsUrl)
+  const stream = bucketStream(bucket)
+  const consumers = await admin.jsm.consumers.list(stream).next()
+  for (const { name } of consumers) await admin.jsm.consumers.delete(stream, name)
+}
+
+describe("a key", { timeout: 60_000 }, () => {
+  it("has changed since a moment when its change is announced, and no other key has", () =>
+    withCache(100_000, ({ changesFromNow, put, values }) =>
+      Effect.gen(function* () {
+        yield* put("ada", "old")
+        const floor = yield* put("bob", "old")
+        yield* values(["settled"], floor)
+        const isChanged = changesFromNow()
+        yield* values(["settled"], yield* put("ada", "new"))
+        assert.deepEqual(["ada", "bob"].map(isChanged), [true, false])
+        assert.deepEqual(["ada", "bob"].map(changesFromNow()), [false, false])
+      })
+    ))
+
+  it("may have changed where changes were missed", () =>
+    withCache(100_000, ({ asked, changesFromNow, natsUrl, put, values }) =>
+      Effect.gen(function* () {
+        const floor = yield* put("ada", "old")
+        yield* values(["settled"], floor)
+        const isChanged = changesFromNow()
+        assert.isFalse(isChanged("ada"))
+        yield* Effect.promise(() => breakWatch(natsUrl))
+        yield* Effect.promise(() => until(async () => isChanged("ada"), Boolean))
+        // Followed again, it is no less uncertain.
+        yield* Effect.promise(() =>
+          until(
+            async () => {
+              asked.length = 0
+              await Effect.runPromise(Effect.asVoid(values(["settled"], floor)))
+              await Effect.runPromise(Effect.asVoid(values(["settled"], floor)))
+              return asked.length
+            },
+            (count) => count < 2
+          )
+        )
+        assert.isTrue(isChanged("ada"))
+        assert.isFalse(changesFromNow()("ada"))
+      })
+    ))
+
+  it("may have changed before the last 10,000 changes", () =>
+    withCache(100_000, ({ changesFromNow, put, values }) =>
+      Effect.gen(function* () {
+        const floor = yield* put("ada", "old")
+        yield* values(["settled"], floor)
+        const isChanged = changesFromNow()
+        yield* put("ada", "new")
+        const others = Array.from({ length: 10_000 }, (_, i) => `user-${i}`)
+        const revisions = yield* Effect.forEach(others, (key) => put(key, "new"), {
+          concurrency: 128
+        })
+        yield* values(["settled"], Math.max(...revisions))
+        assert.isTrue(isChanged("ada"))
+        assert.isFalse(changesFromNow()("ada"))
       })
     ))
 })

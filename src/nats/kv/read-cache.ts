@@ -27,10 +27,11 @@ export interface ReadCache<K extends string, V> {
   /** The values of these keys or wildcards, all as of revision `minRevision` or later. */
   readonly values: ReadValues<K, V>
   /**
-   * Returns a function that tells, without a request, whether a key changed after this call: as
-   * soon as the change is announced, and as long as it is among the last 10,000.
+   * Returns a function that tells, without a request, whether a key may have changed after this
+   * call: from when the change is announced. It is true for every key where changes were missed, or
+   * where this call lies more than the last 10,000 changes back.
    */
-  readonly changedFromNow: () => (key: K) => boolean
+  readonly changesFromNow: () => (key: K) => boolean
 }
 
 interface State<K extends string, V> {
@@ -40,6 +41,10 @@ interface State<K extends string, V> {
   readonly cached: CachedTexts
   /** The revisions of the last changes. */
   readonly changed: Map<string, number>
+  /** The highest revision that was dropped from `changed`. */
+  droppedUpTo: number
+  /** How often the bucket could not be followed any more: changes were missed each time. */
+  gaps: number
   /** All changes up to this revision were applied. -1: changes are not followed at the moment. */
   seen: number
   readonly warn: ReturnType<typeof makeRateLimitedLog>
@@ -57,14 +62,23 @@ export const makeReadCache = Effect.fnUntraced(function* <K extends string, V>(
   const buckets = yield* Buckets
   const cached = new CachedTexts(share)
   const warn = makeRateLimitedLog(`changes of ${bucket} cannot be followed: it is read each time`)
-  const changed = new Map<string, number>()
-  const state: State<K, V> = { bucket, buckets, read, cached, changed, seen: -1, warn }
+  const state: State<K, V> = {
+    ...{ bucket, buckets, read, cached, warn },
+    changed: new Map(),
+    droppedUpTo: -1,
+    gaps: 0,
+    seen: -1
+  }
   yield* Effect.forkScoped(follow(state))
   const cache: ReadCache<K, V> = {
     values: valuesOf(state),
-    changedFromNow: () => {
-      const { seen } = state
-      return (key) => (changed.get(key) ?? -1) > seen
+    changesFromNow: () => {
+      const { gaps, seen } = state
+      return (key) =>
+        seen === -1 ||
+        state.gaps !== gaps ||
+        state.droppedUpTo > seen ||
+        (state.changed.get(key) ?? -1) > seen
     }
   }
   return cache
@@ -80,7 +94,9 @@ const follow = <K extends string, V>(state: State<K, V>) => {
       if (revision <= state.seen) throw new Error("revisions go back: the bucket was made anew")
       cached.invalidate(key)
       changed.delete(key)
-      makeRoom(changed, changesMax)
+      makeRoom(changed, changesMax, (oldest) => {
+        state.droppedUpTo = changed.get(oldest)!
+      })
       changed.set(key, revision)
       state.seen = revision
     })
@@ -95,6 +111,9 @@ const stop = <K extends string, V>(state: State<K, V>, cause: Cause.Cause<unknow
   Effect.suspend(() => {
     const isSilent = state.seen === -1 || Cause.hasInterruptsOnly(cause)
     state.seen = -1
+    state.gaps += 1
+    state.changed.clear()
+    state.droppedUpTo = -1
     state.cached.clear()
     return isSilent ? Effect.void : state.warn({ err: Cause.squash(cause) })
   })
