@@ -1,4 +1,4 @@
-// Pushes that wait for their turn in a shard while their browsers move to another user.
+// Pushes that wait for a permit while their browsers move to another user.
 import { assert, it } from "vitest"
 import { bucketStream } from "#streams/buckets.ts"
 import { pushesOf } from "../support/audit.ts"
@@ -7,6 +7,7 @@ import { holdResponses } from "../support/held.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
+import { elapsed } from "../support/quiet.ts"
 import { startService } from "../support/service.ts"
 
 it("sends nothing to browsers that moved while their pushes waited", {
@@ -43,4 +44,39 @@ it("sends nothing to browsers that moved while their pushes waited", {
   assert.equal(push.requests, 1)
   const ends = (await pushesOf(nats.url, id)).map(({ reason }) => reason)
   assert.deepEqual(ends.sort(), ["accepted", ...Array.from({ length: 5 }, () => "moved")])
+})
+
+it("tries no push again on a browser that moved while the retry waited", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "1", BELLCAST_RETRY_BASE_MILLIS: "200" }
+  await using service = await startService({ natsUrl: nats.url, env })
+  const { url } = service
+  const agents = [1, 2].map(() => push.subscribe({ script: ["503", "201"] }))
+  const { respond, respondOnce } = holdResponses(agents)
+  await join(
+    [url],
+    "news",
+    agents.map(({ subscription }) => subscription)
+  )
+  const id = await publish(url, "news", { n: "for the earlier users" })
+  for (const count of [1, 2]) {
+    await push.waitFor(({ requests }) => requests === count)
+    respondOnce()
+  }
+  await push.waitFor(({ requests }) => requests === 3)
+  // The other retry is due, has read its subscription and waits for the permit.
+  await elapsed(1_000)
+  for (const { subscription: data } of agents)
+    assert.equal((await call(url, "POST", "/subscriptions", "bob", { data })).status, 201)
+  const left = () =>
+    Promise.all(agents.map((_, i) => call(url, "GET", "/subscriptions", `user${i}`)))
+  await until(left, (lists) => lists.every(({ body }) => body.data.length === 0))
+  respond()
+  assert.deepInclude(await finished(url, "news", id), { accepted: 2, delivered: 1, gone: 1 })
+  assert.equal(push.requests, 3)
+  const ends = (await pushesOf(nats.url, id)).map(({ reason }) => reason)
+  assert.deepEqual(ends.sort(), ["accepted", "moved"])
 })

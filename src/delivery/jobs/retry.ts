@@ -8,17 +8,15 @@ import type { RetryJob } from "#domain/job.ts"
 import type { Message } from "#domain/messages/messages.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
-import { isMoved } from "#domain/subscription/owners.ts"
-import { storedIn } from "#domain/subscription/subscription.ts"
-import { AppendConflict } from "#nats/connection/errors.ts"
+import { AppendConflict, type NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Ack, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import type { Turn } from "../rate/turns.ts"
+import { type Gone, presentTarget } from "../recipients/present-target.ts"
 import { makeHold } from "./hold.ts"
 import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
 import type { Payload, Payloads } from "./payloads.ts"
@@ -35,38 +33,16 @@ import { conflictLeaves } from "./record/until-written.ts"
 import type { JobTools } from "./tools.ts"
 
 const drainingAfterMillis = 1_000
+/** A subscription that was read so long ago is read again before its push is sent. */
+const presentMillis = 100
 
 interface RetryTools extends JobTools {
   readonly log: EventLog["Service"]
   readonly buckets: Buckets["Service"]
 }
 
-/**
- * Returns the present subscription, or why the push ends: the subscription was removed or replaced,
- * another user stored it, or its user left all channels of the broadcast and is not named in it.
- */
-const targetOf = Effect.fnUntraced(function* (
-  buckets: Buckets["Service"],
-  job: RetryJob,
-  { channels, users }: Recipients
-) {
-  const user = job.user as UserToken
-  const list = yield* buckets.get("subscriptions", keys.subscriptions(user))
-  const id = job.subscription
-  const stored = list && storedIn(list.value, id)
-  if (list !== undefined && isMoved(list.value, id)) return "moved"
-  if (stored?.seq !== job.generation) return "left"
-  const target: Target = { user, id, stored }
-  if (users.includes(user)) return target
-  for (const channel of channels) {
-    const place = yield* buckets.get("registrations", keys.registration(channel, user))
-    if (place?.value.on === true) return target
-  }
-  return "left"
-})
-
 /** The present subscription of a push, or the reason why there is none. */
-type Present = Effect.Success<ReturnType<typeof targetOf>>
+type Present = Target | Gone
 
 /** Returns how a push ends without another attempt; undefined: it gets one. */
 export const endOf = (target: Present, expiresAt: number, now: number): UnsentEnd | undefined => {
@@ -75,28 +51,43 @@ export const endOf = (target: Present, expiresAt: number, now: number): UnsentEn
   return now >= expiresAt ? { fate: "expired", reason: "expired" } : undefined
 }
 
+const isGone = (error: unknown): error is Gone => error === "moved" || error === "left"
+
 const makeAttempt = Effect.fnUntraced(function* <E>(
   tools: RetryTools,
   job: RetryJob,
   next: NextAttempt,
   { to, variantOf }: Payload,
   turn: Turn,
-  ready: Effect.Effect<void, E>
+  ready: (check: Effect.Effect<void, Gone | NatsUnavailable>) => Effect.Effect<void, E>
 ) {
   const { buckets, orderOf, publicKeys, record, send } = tools
-  const present = yield* targetOf(buckets, job, to)
+  const readAt = yield* monotonicMillis
+  const present = yield* presentTarget(buckets, job, to)
   const target = typeof present === "string" ? undefined : present
   const now = yield* Clock.currentTimeMillis
-  const end = orderOf(job) === "cancel" ? cancelledEnd : endOf(present, job.expiresAt, now)
-  if (target === undefined || end !== undefined) {
+  const ended = (at: number, end: UnsentEnd) => {
     const of = { user: job.user as UserToken, id: job.subscription }
-    const result = unsentResult(of, next.number - 1, now, end ?? { fate: "gone", reason: "left" })
+    const result = unsentResult(of, next.number - 1, at, end)
     return { target, result, isDeferredUnsent: false }
   }
+  const end = orderOf(job) === "cancel" ? cancelledEnd : endOf(present, job.expiresAt, now)
+  if (target === undefined || end !== undefined)
+    return ended(now, end ?? { fate: "gone", reason: "left" })
   const { locale, padded } = variantOf(target)
   const bodyOf = () => sealAll([target], () => padded, publicKeys)[0]
   const push = { target, ref: job, bodyOf, lastReason: next.lastReason }
-  const attempt = yield* send(push, ready)
+  // The push may have waited for minutes in the send queue, and for a permit.
+  const check = Effect.gen(function* () {
+    if ((yield* monotonicMillis) - readAt < presentMillis) return
+    const again = yield* presentTarget(buckets, job, to)
+    if (typeof again === "string") return yield* Effect.fail(again)
+  })
+  const attempt = yield* send(push, ready(check)).pipe(
+    Effect.catch((error) => (isGone(error) ? Effect.succeed(error) : Effect.fail(error)))
+  )
+  if (typeof attempt === "string")
+    return ended(yield* Clock.currentTimeMillis, { fate: "gone", reason: attempt })
   if (attempt.decidedBy === "process") turn.giveBack()
   const result = yield* record.resultOf({ target, ref: job, attempt, number: next.number, locale })
   const isDeferredUnsent = attempt.kind === "deferred" && attempt.decidedBy === "process"
@@ -154,17 +145,21 @@ const step = (
   let permitsTaken = 0
   // Taken after the place in the send queue, as everywhere: in the other order two pushes could
   // deadlock.
-  const ready = Effect.fnUntraced(function* (turn: Turn) {
+  const ready = Effect.fnUntraced(function* (
+    turn: Turn,
+    check: Effect.Effect<void, Gone | NatsUnavailable>
+  ) {
     yield* permits.take(job.broadcast)
     permitsTaken = 1
+    yield* check
+    yield* checkNext(log, job, next)
     // Delivered again, the push of a cancelled broadcast ends unsent; that of a paused one waits.
     if (draining() || orderOf(job) !== "send") return yield* Effect.fail("stop" as const)
-    yield* checkNext(log, job, next)
     if (!(yield* turn.take)) return yield* Effect.fail("stop" as const)
   })
   return Effect.gen(function* () {
     const attempted = yield* tools.turns.inTurn(job, true, (turn) =>
-      makeAttempt(tools, job, next, payload, turn, ready(turn))
+      makeAttempt(tools, job, next, payload, turn, (check) => ready(turn, check))
     )
     const { isDeferredUnsent, result, target } = attempted
     const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
@@ -189,7 +184,7 @@ const finish = Effect.fnUntraced(function* (
   result: PushResult,
   postponed: Ack
 ) {
-  const target = yield* targetOf(buckets, job, to)
+  const target = yield* presentTarget(buckets, job, to)
   if (typeof target === "string") return done
   return (yield* record.followUpsAgain(job, [{ target, result }])) ? done : postponed
 })

@@ -3,8 +3,7 @@
 import * as Effect from "effect/Effect"
 import { type MinimumRevisions, type ShardJob, sinceOf } from "#domain/job.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
-import { isMoved } from "#domain/subscription/owners.ts"
-import { storedIn, takes } from "#domain/subscription/subscription.ts"
+import { takes } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { eachList } from "#nats/kv/audience.ts"
@@ -14,6 +13,7 @@ import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
 import { isInShard, type UserToken } from "#streams/tokens.ts"
 import type { Target } from "../push/target.ts"
+import { type Gone, storedNow } from "./present-target.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
 
 const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
@@ -22,7 +22,7 @@ const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
 export interface Audience {
   readonly targets: ReadonlyArray<Target>
   /** Fails where the subscription of a target moved, or was removed or replaced, since the read. */
-  readonly check: (target: Target) => Effect.Effect<void, "moved" | "left">
+  readonly check: (target: Target) => Effect.Effect<void, Gone>
   /** How many users whom the broadcast names have none here. Absent: it names no users. */
   readonly withoutSubscription?: number
 }
@@ -77,13 +77,10 @@ const checkNow = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   { id, stored, user }: Target
 ) {
-  const list = yield* Effect.option(buckets.get("subscriptions", keys.subscriptions(user)))
+  const now = yield* Effect.option(storedNow(buckets, user, id, stored.seq))
   // NATS is away: the outcomes of the shard are not stored either.
-  if (list._tag === "None") return
-  const value = list.value?.value
-  if (value !== undefined && isMoved(value, id)) return yield* Effect.fail("moved" as const)
-  if (value === undefined || storedIn(value, id)?.seq !== stored.seq)
-    return yield* Effect.fail("left" as const)
+  if (now._tag === "None") return
+  if (typeof now.value === "string") return yield* Effect.fail(now.value)
 })
 
 /** The users of a shard: registered when the broadcast started, or named. */
@@ -127,7 +124,7 @@ export const makeAudience = Effect.gen(function* () {
     to: Recipients,
     floor: MinimumRevisions
   ) {
-    const isChanged = subscriptions.changedFromNow()
+    const isChanged = subscriptions.changesFromNow()
     const users = yield* usersOf(registrations, job, to, floor.registrations)
     const lists = yield* subscriptions.values(users.map(keys.subscriptions), floor.subscriptions)
     const targets = users.flatMap((user) =>
