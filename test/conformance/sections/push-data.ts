@@ -1,4 +1,5 @@
-// Contract 4.4: data with `web_push: 8030`, on channels, to recipients, and in tests.
+// Contract 4.4: data with `web_push: 8030`, on channels, to recipients, and in tests; variants that
+// grow when they are stored.
 import { expect } from "vitest"
 import type { Api, Request, StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
@@ -55,6 +56,13 @@ const refused: ReadonlyArray<readonly [data: object, names: ReadonlyArray<string
   [push({}, { mutable: "yes" }), ["mutable"]],
   [push({}, { app_badge: -1 }), ["app_badge"]]
 ]
+
+/** A body below 16 KiB with 17 variants of so many numbers; JavaScript writes 21 bytes for each. */
+const writtenLonger = (numbers: number): string => {
+  const variant = `{"a":[${Array.from({ length: numbers }, () => "1e20").join()}]}`
+  const variants = [..."abcdefghijklmnopq"].map((c) => `"d${c}":${variant}`)
+  return `{"data_by_locale":{${variants.join()}}}`
+}
 
 const bad = { web_push: 8030, notification: { title: "x" } }
 const details = ["body:data.notification.navigate"]
@@ -124,5 +132,15 @@ export const pushData: ReadonlyArray<Case> = [
     name: "does not warn of 2,820 bytes",
     request: (api) => publish(api, { data: { t: "x".repeat(2_820 - '{"t":""}'.length) } }),
     expected: { status: 202, body: { warnings: expect.not.arrayContaining([accepted.warning]) } }
+  }),
+  define({
+    name: "refuses a broadcast whose variants JSON writes longer than they came",
+    request: (api) => publish(api, writtenLonger(180)),
+    expected: { status: 413, errno: 113 }
+  }),
+  define({
+    name: "accepts variants that JSON writes longer than they came, within bounds",
+    request: (api) => publish(api, writtenLonger(60)),
+    expected: { status: 202 }
   })
 ]

@@ -6,7 +6,7 @@ import { pushExample } from "#browser/push.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../../channels/id.ts"
 import { readBody } from "../../http/body.ts"
-import type { ErrorDetail } from "../../http/errors.ts"
+import { type ErrorDetail, refuse } from "../../http/errors.ts"
 import type { Call } from "../../http/request.ts"
 import type { Operation } from "../../operation.ts"
 import { accept, publishDoc, published } from "./accepted.ts"
@@ -19,6 +19,12 @@ interface Input extends Given {
 }
 
 const decodeBody = readBody(Body)
+
+/**
+ * Bytes of data and variants as they are written into one message of LOG (32 KiB), with its headers
+ * beside them. JavaScript writes 1e20, 4 bytes of a body, as 21.
+ */
+const writtenBytesMax = 28 * 1024
 
 const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
   const given = readGiven(request, errors)
@@ -33,6 +39,9 @@ export const broadcastPost: Operation<Input> = {
   read,
   run: Effect.fnUntraced(function* (input, call) {
     const id = yield* channelIdOf(call.params)
+    const { data, data_by_locale } = input.body
+    if (Buffer.byteLength(JSON.stringify({ data, data_by_locale })) > writtenBytesMax)
+      return yield* refuse("bodyTooLarge")
     const to = { channels: [channelToken(id)], users: [], except: [] }
     const path = `/channels/${encodeURIComponent(id)}`
     return yield* accept({ ...input, to, isPlain: true }, path, call)
