@@ -160,10 +160,13 @@ it("pauses, resumes and cancels a broadcast for a source that may see it", async
 it("says what is wrong with a request", async () => {
   const invalid = async (operation: string, body: unknown, expected: object, given = {}) =>
     assert.deepInclude((await request(operation, body, "billing", given)).body, expected)
-  const required = { code: 400, errno: 109, message: "user in body: Required" }
-  await invalid("member-put", { channel: "news" }, required)
+  const invalidUser = (user: unknown, message: string) =>
+    invalid("member-put", { channel: "news", user }, { code: 400, errno: 109, message })
+  await invalidUser(undefined, "user in body: Required")
+  for (const user of [7, { toString: 1 }, ["\udfff"]])
+    await invalidUser(user, "user in body: Must be a string")
+  await invalidUser("\ud800", "user in body: Must be well-formed Unicode")
   await invalid("member-put", "not json", { code: 400, errno: 109 })
-  await invalid("member-put", { channel: "news", user: 7 }, { code: 400, errno: 109 })
   await invalid("member-put", { channel: "news", user: "acme:7" }, { code: 400, errno: 107 })
   await invalid("members", { channel: "news", _limit: "few" }, { code: 400, errno: 107 })
   await invalid("publish", { to: {} }, { code: 400, errno: 109 })
@@ -173,11 +176,8 @@ it("says what is wrong with a request", async () => {
   await invalid("publish", "x".repeat(300_000), { code: 413, errno: 113 })
   await invalid("logout", "x".repeat(20_000), { code: 413, errno: 113 })
   await invalid("publish", "{}", { code: 431, errno: 107 }, { Long: "x".repeat(20_000) })
-  const unknown = request("registrations", {})
-  await unknown.then(
-    () => assert.fail("answered"),
-    (error: Error) => assert.match(error.message, /no responders/i)
-  )
+  const unknown = await request("registrations", {}).catch((error: Error) => error.message)
+  assert.match(String(unknown), /no responders/i)
 })
 
 it("stores no response as a message, whatever reply subject is asked for", async () => {

@@ -97,6 +97,13 @@ const readMembers = (
     ? Effect.map(readObject(request, errors), ({ value = {} }) => value)
     : readForm(request, errors)
 
+/** Why a member of the body cannot be a part of the path; undefined: it can. */
+const partError = (value: unknown): string | undefined => {
+  if (value === "") return "Required"
+  if (typeof value !== "string") return "Must be a string"
+  return value.isWellFormed() ? undefined : "Must be well-formed Unicode"
+}
+
 /**
  * Puts members of the body that the path names into the path. The others are the body of a POST,
  * else the query string.
@@ -104,12 +111,14 @@ const readMembers = (
 const withTarget = Effect.fnUntraced(function* (request: ApiRequest, sent: unknown) {
   const errors: Array<ErrorDetail> = []
   const rest = new Map(Object.entries(yield* readMembers(request, errors)))
+  if (errors.length > 0) return yield* refuseInvalid(errors)
   const path = request.target.replace(/:(\w+)/g, (_, name: string) => {
     const value = rest.get(name) ?? ""
-    if (value === "") errors.push(errorIn("body", name, "Required"))
-    else if (typeof value !== "string") errors.push(errorIn("body", name, "Must be a string"))
     rest.delete(name)
-    return encodeURIComponent(String(value))
+    const error = partError(value)
+    if (error === undefined) return encodeURIComponent(value as string)
+    errors.push(errorIn("body", name, error))
+    return ""
   })
   if (errors.length > 0) return yield* refuseInvalid(errors)
   const body = request.method === "POST" ? Object.fromEntries(rest) : sent
