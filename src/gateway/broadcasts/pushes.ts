@@ -78,7 +78,10 @@ export const pushesGet: Operation<Input> = {
   read,
   run: Effect.fnUntraced(function* ({ listing, outcome, service, user }, call) {
     const origin = yield* findOwn(call)
-    if (user !== undefined && !(yield* isOperator(call.caller!))) return yield* refuse("forbidden")
+    if (user !== undefined) {
+      if (!(yield* isOperator(call.caller!))) return yield* refuse("forbidden")
+      call.isAbout(user.user)
+    }
     const limit = yield* limitOf(listing, pushesMax)
     const { i = 0, seq = 1 } = listing.token?.last_object ?? {}
     const { next, rows } = yield* listPushes(origin, {
@@ -95,8 +98,7 @@ export const pushesGet: Operation<Input> = {
       count: rows.length,
       limit
     })
-    const response = ok({ data: rows.map(pushView) }, { ...noStore, ...pages })
-    return user === undefined ? response : { ...response, person: user.user }
+    return ok({ data: rows.map(pushView) }, { ...noStore, ...pages })
   }),
   doc: {
     summary: "List what became of each push of a broadcast",

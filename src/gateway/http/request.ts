@@ -70,8 +70,6 @@ export interface ApiResponse {
   readonly errno: number
   /** The id of a broadcast that was accepted, for the log. */
   readonly broadcast?: number
-  /** The pseudonym of the person whom an operator looked at or changed, for the log. */
-  readonly person?: UserToken
   /** The number of entries of a batch, for the log. */
   readonly batchSize?: number
   /** An error of the server or of the storage: a batch stops at this response. */
@@ -93,6 +91,8 @@ export interface Call {
   readonly query: string
   /** Absolute URL of the API without trailing slash. */
   readonly rootUrl: string
+  /** Lets the log name whom the request of an operator is about, also if it fails. */
+  readonly isAbout: (person: UserToken) => void
 }
 
 export const ok = (

@@ -79,7 +79,7 @@ const contextOf = (
   settings,
   origin,
   rootUrl: `${origin}/${versionPrefix}`,
-  trace: { began, caller: undefined }
+  trace: { began, caller: undefined, person: undefined }
 })
 
 /** Step 5: the response to OPTIONS. */
@@ -116,7 +116,10 @@ const runOperation = Effect.fnUntraced(function* (
   if (caller !== undefined) yield* (yield* RequestRates).ofUser(caller.user)
   yield* authorise(identified, operation, params["channel"])
   yield* checked(checkOrigin(request, operation, origin, settings.corsOrigins))
-  const call: Call = { request, caller, user: caller, params, query, rootUrl }
+  const isAbout: Call["isAbout"] = (person) => {
+    trace.person = person
+  }
+  const call: Call = { request, caller, user: caller, params, query, rootUrl, isAbout }
   const errors: Array<ErrorDetail> = []
   const input = operation.read && (yield* operation.read(call, errors))
   if (errors.length > 0) return yield* refuseInvalid(errors)
@@ -201,7 +204,7 @@ export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, n
       now
     })
     const millis = (yield* monotonicMillis) - began
-    const quiet = isQuiet(settings.logRequests, endpoint?.path, complete)
+    const quiet = isQuiet(settings.logRequests, endpoint?.path, complete, trace)
     yield* logRequest(request, complete, trace, millis, quiet)
     requestAnswered(request.method, endpoint?.path ?? "none", complete.status, millis)
     return complete

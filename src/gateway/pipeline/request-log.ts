@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type { Caller } from "#identity/identity.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import type { ApiRequest, ApiResponse } from "../http/request.ts"
 
 /** Parameters of lists with values as the API reads them: numbers and names of fields. */
@@ -40,6 +41,8 @@ export interface Trace {
   /** Milliseconds since the epoch. */
   readonly began: number
   caller: Caller | undefined
+  /** The pseudonym of the person whom an operator looks at or changes. */
+  person: UserToken | undefined
 }
 
 /** Requests that load balancers and Prometheus make every few seconds. */
@@ -52,7 +55,8 @@ const probes: ReadonlySet<string> = new Set(["/__heartbeat__", "/__lbheartbeat__
 export const isQuiet = (
   isLogged: boolean,
   endpoint: string | undefined,
-  { person, status }: Pick<ApiResponse, "person" | "status">
+  { status }: Pick<ApiResponse, "status">,
+  { person }: Pick<Trace, "person">
 ): boolean =>
   person === undefined &&
   (!isLogged || (status < 400 && endpoint !== undefined && probes.has(endpoint)))
@@ -61,7 +65,7 @@ export const isQuiet = (
 export const logRequest = (
   request: ApiRequest,
   response: ApiResponse,
-  { caller }: Trace,
+  { caller, person }: Trace,
   millis: number,
   quiet: boolean
 ): Effect.Effect<void> => {
@@ -79,7 +83,7 @@ export const logRequest = (
     uid: caller?.id,
     authn_type: caller?.policy,
     ...(response.broadcast === undefined ? {} : { broadcast: response.broadcast }),
-    ...(response.person === undefined ? {} : { person: response.person }),
+    ...(person === undefined ? {} : { person }),
     ...(response.batchSize === undefined ? {} : { batch_size: response.batchSize }),
     errno: response.errno,
     code: response.status,

@@ -17,7 +17,6 @@ import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { userInPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
-import { about } from "../operators.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
 import { removalOf } from "../subscriptions/removal.ts"
 import { Device, deviceOf } from "./device.ts"
@@ -67,7 +66,8 @@ export const restorePost: Operation<void> = {
   run: Effect.fnUntraced(function* (_, call) {
     const user = yield* userInPath(call)
     const id = yield* idInPath(call)
-    return yield* about(user.user, restore({ ...call, user }, id))
+    call.isAbout(user.user)
+    return yield* restore({ ...call, user }, id)
   }),
   doc: {
     summary: "Put back a subscription that a push service called gone, or end its suspension",

@@ -13,7 +13,6 @@ import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { userInPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
-import { about } from "../operators.ts"
 import { Device, deviceOf } from "./device.ts"
 
 /** Most channels that are named, each of which is read from LOG: a user may have 10,000. */
@@ -105,11 +104,13 @@ export const personOf = Effect.fnUntraced(function* ({ id, user }: User) {
   return person
 })
 
-const shown = (user: User) => Effect.map(personOf(user), (data) => ok({ data }, noStore))
-
 export const userGet: Operation<void> = {
   access: "operator",
-  run: (_, call) => Effect.flatMap(userInPath(call), (user) => about(user.user, shown(user))),
+  run: Effect.fnUntraced(function* (_, call) {
+    const user = yield* userInPath(call)
+    call.isAbout(user.user)
+    return ok({ data: yield* personOf(user) }, noStore)
+  }),
   doc: {
     summary: "The devices, the channels and the last pushes of a user",
     responses: { 200: Schema.Struct({ data: Person }) }
