@@ -67,6 +67,12 @@ it("an operator sends dead pushes again, and only once", { timeout: 60_000 }, as
   const received = agents.map((agent) => agent.received.length)
   assert.deepEqual(received, [1, 1, 1, 1, 0])
 
+  // The operator has lost the right, and has none to publish.
+  const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: `news=${idOf("publisher")}` }
+  await using other = await startService({ natsUrl: nats.url, roles: "gateway", env })
+  const seen = await call(other.url, "GET", `/broadcasts/${again}`, "operator")
+  assert.deepInclude(seen.body, { code: 404, errno: 110 })
+
   const audited = await runCli(["audit", again, "--nats", nats.url])
   assert.include(audited.stdout, ` from redrive by ${idOf("operator")}\n`)
   const verb = await runCli(["redrive", id, "--nats", nats.url])

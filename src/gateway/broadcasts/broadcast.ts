@@ -35,13 +35,15 @@ export const mayPublish = Effect.fnUntraced(function* (
   return yield* may(caller, channels, namesUsers)
 })
 
-/** As `mayPublish`, or whether the caller published the broadcast, or is an operator. */
+/** As `mayPublish`, or whether the caller published the broadcast itself, or is an operator. */
 export const maySee = Effect.fnUntraced(function* (
   caller: Caller,
   origin: Origin,
   may: typeof maySend = maySend
 ) {
-  if (publisherOf(origin.source, origin.stored.header) === caller.id) return true
+  const { source, stored } = origin
+  // Who sent a broadcast again did so as an operator, which is no right to publish.
+  if (source !== "redrive" && publisherOf(source, stored.header) === caller.id) return true
   return (yield* isOperator(caller)) || (yield* mayPublish(caller, origin, may))
 })
 
