@@ -104,7 +104,7 @@ const update = async (jsm: JetStreamManager, { config: is }: StreamInfo, declare
   const differs = Object.entries(wanted).some(
     ([key, value]) => !isDeepStrictEqual(is[key as keyof StreamConfig], value)
   )
-  if (differs) await whileRefused(() => jsm.streams.update(wanted.name, wanted), staleMillis)
+  if (differs) await jsm.streams.update(wanted.name, wanted)
 }
 
 /**
@@ -170,7 +170,8 @@ export const createWithin = async (
       const areSeveral = configs.length > 1
       const make = () =>
         areSeveral ? createTogether(jsm, configs, replicas) : createAll(jsm, configs)
-      // Only the largest share waits. For several streams only a cluster needs it.
+      // Only the first share waits for room that the server does not know of yet. For several
+      // streams only a cluster needs it, whose servers do not know each other's room at first.
       const waits = refusal === undefined && (!areSeveral || replicas > 1)
       await whileRefused(make, waits ? staleMillis : 0)
       return share
@@ -198,7 +199,7 @@ const ensureOnce = async (
       if (found.state.last_seq === 0) untouched[stream] = sized
       const bytesMax = existingBytesMax(existingOf(found), named[stream])
       const config = sized(bytesMax, Math.max(replicas, found.config.num_replicas))
-      await update(jsm, found, config).catch((error: unknown) => {
+      await whileRefused(() => update(jsm, found, config), staleMillis).catch((error: unknown) => {
         throw isRefused(error) ? noStorage(named, error) : error
       })
     }
