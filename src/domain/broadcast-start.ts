@@ -18,6 +18,8 @@ const pastMillisMax = 60 * 60_000
  * memory, at up to 1 KB each, for up to 30 days.
  */
 export const scheduledMax = 10_000
+/** Most of one publisher, so that none takes all places. */
+export const scheduledOfOneMax = scheduledMax / 2
 
 /** The reason why a broadcast cannot start at a time; undefined: it can. */
 export const startError = (text: string, now: number): string | undefined => {

@@ -155,7 +155,7 @@ const schedule = Effect.fnUntraced(function* (
   by: string,
   later: { readonly at: string }
 ) {
-  if (yield* isTooMany(planner, stored)) return yield* reject(planner, stored, tooMany)
+  if (yield* isTooMany(planner, stored, by)) return yield* reject(planner, stored, tooMany)
   const at = yield* Clock.currentTimeMillis
   const body = { broadcast, channel, run: 0, by, at, schedule: later }
   const subject = subjects.state(broadcast)

@@ -3,7 +3,7 @@ import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { scheduledMax } from "#domain/broadcast-start.ts"
+import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -13,26 +13,26 @@ import { call, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
 
 const at = new Date(Date.now() + 20 * 24 * 3_600_000).toISOString()
 /** Above the sequences of LOG, which belong to other messages. */
 const firstId = 1_000_000
 
-/** Appends that so many broadcasts wait, as the planner does. */
-const fill = (natsUrl: string, count: number) =>
+/** Appends that a broadcast of each of these publishers waits, as the planner does. */
+const fill = (natsUrl: string, publishers: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const log = yield* EventLog
-    const append = (i: number) => {
+    const append = (by: string, i: number) => {
       const broadcast = firstId + i
-      const body = { broadcast, channel: channelToken("news"), run: 0, by: "x", at: Date.now() }
+      const body = { broadcast, channel: channelToken("news"), run: 0, by, at: Date.now() }
       return log.append("log", {
         subject: subjects.state(broadcast),
         type: "broadcast.scheduled/1",
         body: { ...body, schedule: { at } }
       })
     }
-    const all = Array.from({ length: count }, (_, i) => i)
-    yield* Effect.forEach(all, append, { concurrency: 256, discard: true })
+    yield* Effect.forEach(publishers, append, { concurrency: 256, discard: true })
   }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "fill" })), Effect.runPromise)
 
 it("refuses one more that would wait, and takes it when there is room again", {
@@ -41,14 +41,19 @@ it("refuses one more that would wait, and takes it when there is room again", {
   await using nats = await startNats({ syncAlways: false })
   await using service = await startService({ natsUrl: nats.url })
   const { url } = service
-  const waiting: Array<string> = []
-  const publish = async (body: object, path = "/channels/news") => {
-    const answer = await call(url, "POST", path, "publisher", body)
-    if (answer.status === 202 && "at" in body) waiting.push(answer.body.id)
+  const waiting = new Set<string>()
+  const publish = async (body: object, path = "/channels/news", key?: string) => {
+    const headers: Record<string, string> = key === undefined ? {} : { "idempotency-key": key }
+    const answer = await call(url, "POST", path, "publisher", body, headers)
+    if (answer.status === 202 && "at" in body) waiting.add(answer.body.id)
     return answer
   }
-  assert.equal((await publish({ at })).status, 202)
-  await fill(nats.url, scheduledMax - 1)
+  const first = await publish({ at }, undefined, "first")
+  assert.equal(first.status, 202)
+  await fill(
+    nats.url,
+    Array.from({ length: scheduledMax - 1 }, (_, i) => `user ${i % 2}`)
+  )
   const direct = [{ at, to: { channels: ["news"] } }, "/broadcasts"] as const
   for (const [body, path] of [[{ at }, undefined] as const, direct]) {
     const refused = await until(
@@ -59,6 +64,9 @@ it("refuses one more that would wait, and takes it when there is room again", {
     assert.match(refused.headers.get("retry-after") ?? "", /^\d+$/)
   }
   assert.equal((await publish({})).status, 202)
+  const again = await publish({ at }, undefined, "first")
+  assert.deepEqual([again.status, again.body.id], [202, first.body.id])
+  assert.equal((await publish({ at }, undefined, "second")).status, 429)
 
   await using admin = await connectAdmin(nats.url)
   const later = headers()
@@ -76,4 +84,32 @@ it("refuses one more that would wait, and takes it when there is room again", {
     () => publish({ at }),
     ({ status }) => status === 202
   )
+
+  // A recreated consumer reads the rejected one again, now that there is room.
+  const consumer = () => admin.jsm.consumers.info("BELLCAST_LOG", "planner")
+  const { created } = await consumer()
+  await admin.jsm.consumers.delete("BELLCAST_LOG", "planner")
+  await until(
+    () => consumer().catch(() => undefined),
+    (info) => info !== undefined && info.created !== created && info.num_pending === 0
+  )
+  await until(consumer, ({ num_ack_pending }) => num_ack_pending === 0)
+  const query = { last_by_subj: subjects.state(seq) }
+  assert.isNull(await admin.jsm.streams.getMessage("BELLCAST_LOG", query))
+})
+
+it("leaves places to other publishers", { timeout: 60_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using service = await startService({ natsUrl: nats.url })
+  await fill(
+    nats.url,
+    Array.from({ length: scheduledOfOneMax }, () => idOf("publisher"))
+  )
+  const publish = (user: string) => call(service.url, "POST", "/channels/news", user, { at })
+  const refused = await until(
+    () => publish("publisher"),
+    ({ status }) => status !== 202
+  )
+  assert.deepInclude(refused.body, { code: 429, errno: 117 })
+  assert.equal((await publish("another")).status, 202)
 })

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
 import {
   changeIn,
   type Order,
@@ -43,8 +44,11 @@ export class States extends Context.Service<
     readonly known: Effect.Effect<void>
     /** The broadcasts that wait for their start. */
     readonly scheduled: Effect.Effect<ReadonlyArray<Scheduled>>
-    /** Number of broadcasts that wait for their start, as far as they are known. */
-    readonly waiting: () => number
+    /**
+     * Whether as many broadcasts wait for their start as may, of all or of this publisher, as far
+     * as this process knows.
+     */
+    readonly isFull: (publisher: string) => boolean
     /** Returns when one starts within `soonMillis` that the last reading did not have. */
     readonly scheduling: Effect.Effect<void>
   }
@@ -69,7 +73,8 @@ export class States extends Context.Service<
           index.added.closeUnsafe()
           return [...scheduled.values()]
         }),
-        waiting: () => scheduled.size,
+        isFull: (publisher) =>
+          scheduled.size >= scheduledMax || countOf(scheduled, publisher) >= scheduledOfOneMax,
         scheduling: index.added.await
       })
     })
@@ -91,10 +96,20 @@ export interface Scheduled {
   readonly startsAt: number
   /** Sequence of its last change. */
   readonly seq: number
+  readonly publisher: string
+}
+
+const countOf = (scheduled: Index["scheduled"], publisher: string): number => {
+  let count = 0
+  for (const each of scheduled.values()) if (each.publisher === publisher) count += 1
+  return count
 }
 
 interface Index {
-  /** The last change of each broadcast, as long as WORK has jobs of it. The oldest are first. */
+  /**
+   * The last change of each broadcast that was paused or cancelled, as long as WORK has jobs of it.
+   * The oldest are first.
+   */
   readonly changes: Map<number, Stamped>
   readonly scheduled: Map<number, Scheduled>
   /** Opens when a broadcast starts soon that did not before. */
@@ -107,12 +122,15 @@ const addSchedule = (
   stored: Stored,
   now: number
 ): void => {
-  const { broadcast, channel } = change
+  const { broadcast, by, channel } = change
   const schedule = scheduleAfter(change, stored)
   if (stateAfter(change) !== "scheduled" || schedule === undefined)
     return void scheduled.delete(broadcast)
   const startsAt = millisOf(schedule.at) ?? stored.at
-  scheduled.set(broadcast, { broadcast, channel, schedule, startsAt, seq: stored.seq })
+  const { seq } = stored
+  // The first change is by the publisher, a later one may be by somebody else.
+  const publisher = scheduled.get(broadcast)?.publisher ?? by
+  scheduled.set(broadcast, { broadcast, channel, schedule, startsAt, seq, publisher })
   if (startsAt <= now + soonMillis) added.openUnsafe()
 }
 
@@ -124,7 +142,9 @@ const add = (index: Index, stored: Stored, now: number): void => {
   if (change === undefined || seq <= (changes.get(change.broadcast)?.seq ?? 0)) return
   const { broadcast, run, type } = change
   changes.delete(broadcast)
-  changes.set(broadcast, { change: { run, type }, seq, at })
+  // Without an entry a job of the first run has the same order: its pushes are sent.
+  if (run > 0 || orderOf({ run, type }) !== "send")
+    changes.set(broadcast, { change: { run, type }, seq, at })
   addSchedule(index, change, stored, now)
   for (const [oldest, then] of changes) {
     if (then.at >= now - streams.work.maxAgeMillis) break

@@ -14,7 +14,7 @@ import {
   readHeaders
 } from "#domain/broadcast.ts"
 import { publisherHeaders } from "#domain/broadcast-publisher.ts"
-import { laterStart, scheduledMax, startError, startHeader } from "#domain/broadcast-start.ts"
+import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
 import { type PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
@@ -168,17 +168,36 @@ export const directOf = Effect.fnUntraced(function* (
   return { ...given, parts }
 })
 
+/** How many broadcasts are looked through for one that a request repeats. */
+const lookedThrough = 100
+
+/**
+ * Refuses a broadcast that would wait where as many wait as may, but not one that is stored: its
+ * publisher may not have received the response.
+ */
+const demandPlace = Effect.fnUntraced(function* (
+  { headers }: Broadcast,
+  caller: Caller,
+  subject: string,
+  messageId: string
+) {
+  const start = laterStart((name) => headers[name], yield* Clock.currentTimeMillis)
+  if (start === undefined || !(yield* States).isFull(caller.id)) return
+  const bounds = { before: Number.POSITIVE_INFINITY, limit: lookedThrough }
+  const newest = yield* (yield* EventLog).newest("log", subject, bounds)
+  const isStored = newest.some(({ header }) => header("Nats-Msg-Id") === messageId)
+  if (!isStored) return yield* refuse("tooManyScheduled")
+})
+
 /** Stores a broadcast, unless its key names one. Returns its id. */
 export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller: Caller) {
   const { body, headers, isPlain, key, to } = broadcast
   if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
   yield* demandRoom("broadcast")
-  const later = laterStart((name) => headers[name], yield* Clock.currentTimeMillis)
-  if (later !== undefined && (yield* States).waiting() >= scheduledMax)
-    return yield* refuse("tooManyScheduled")
   const log = yield* EventLog
   const subject = subjects.broadcast("rest", isPlain ? to.channels[0]! : directToken)
   const messageId = messageIdOf(broadcast, caller.id)
+  yield* demandPlace(broadcast, caller, subject, messageId)
   const message = { subject, headers: { ...headers, ...publisherHeaders(caller.id) }, messageId }
   const { duplicate, seq } = yield* isPlain
     ? log.append("log", { ...message, type: "broadcast/1", body })
