@@ -108,7 +108,7 @@ const restoreUser = Effect.fnUntraced(function* (
       counts.full += 1
       continue
     }
-    const headers = byHeaders("restore")
+    const headers = byHeaders("operator")
     const appended = yield* log
       .append("log", { subject: subjects.subscription(user), ...message, expect, headers })
       .pipe(Effect.catchTag("AppendConflict", () => Effect.void))

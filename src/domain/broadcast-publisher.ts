@@ -31,14 +31,17 @@ const idIn = (text: string | undefined): string | undefined => {
 
 type Header = (name: string) => string | undefined
 
+/** The operator who caused a message. Undefined: no operator did. */
+export const operatorIn = (header: Header): string | undefined => idIn(header(byHeader))
+
 /** The operator who sent a broadcast again. Undefined of other broadcasts. */
 export const redrivenBy = (source: string, header: Header): string | undefined =>
-  source === "redrive" ? idIn(header(byHeader)) : undefined
+  source === "redrive" ? operatorIn(header) : undefined
 
 /**
  * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
- * permissions bind it to its source; of one that was sent again, who wanted that. Undefined without
- * the header.
+ * permissions bind it to its source; of one that was sent again, the operator. Undefined without the
+ * header.
  */
 export const publisherOf = (source: string, header: Header): string | undefined => {
   if (source !== "rest") return redrivenBy(source, header) ?? `nats:${source}`

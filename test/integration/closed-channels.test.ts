@@ -25,13 +25,14 @@ const registration = (method: string, channel: string, user: string) =>
   send(method, `/channels/${encodeURIComponent(channel)}/registration`, user)
 
 /** A command of the operator, who has the settings of the service. */
-const permissions = (...args: ReadonlyArray<string>) =>
-  runCli(["permissions", ...args], {
+const verb = (...args: ReadonlyArray<string>) =>
+  runCli(args, {
     BELLCAST_NATS_URL: acme.nats.url,
     BELLCAST_AUTH_POLICIES: "acme=./acme.mjs",
     BELLCAST_CHANNEL_REGISTER_PRINCIPALS: rules,
     BELLCAST_USERID_HMAC_SECRET: secretEnvironment.BELLCAST_USERID_HMAC_SECRET
   })
+const permissions = (...args: ReadonlyArray<string>) => verb("permissions", ...args)
 
 describe("a closed channel", () => {
   it.for([
@@ -91,6 +92,8 @@ describe("a closed channel", () => {
     expect(await acme.isRegistered("vip", "zoe@example.org")).toBe(false)
     expect(await acme.isRegistered("vip", "zac")).toBe(true)
     expect((await remove("acme:zoe@example.org")).stdout).toMatch(/ is not registered on vip\n$/)
+    const audited = await verb("audit", "--user", "acme:zoe@example.org")
+    expect(audited.stdout).toMatch(/^unregistered +\S+Z +operator +- +vip$/m)
     for (const [args, why] of [
       [["group:acme:staff", "--register", "--remove"], /--remove takes a user, not a group/],
       [["system.Everyone", "--register", "--remove"], /--remove takes a user, not a group/],

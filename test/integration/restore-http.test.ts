@@ -4,6 +4,7 @@ import { assert, it } from "vitest"
 import { call, finished, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
 import { storedText } from "../support/stored-text.ts"
 import { suspend } from "../support/suspend.ts"
@@ -51,6 +52,18 @@ it("an operator gives a person back a browser", { timeout: 60_000 }, async () =>
   assert.equal(suspended[0].suspended.reason, "endpoint-not-allowed")
   assert.notProperty((await restore()).body.data, "suspended")
   assert.notProperty((await devices())[0], "suspended")
+
+  const verb = await runCli(["audit", "--user", tokenOf("anna"), "--json", "--nats", nats.url])
+  const changes = verb.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .flatMap(({ at, change, ...rest }) => (change === undefined ? [] : [{ change, ...rest }]))
+  const by = { by: idOf("operator"), subscription: id }
+  assert.deepEqual(changes, [
+    { change: "restored", ...by },
+    { change: "suspension ended", ...by }
+  ])
 
   const lines = async () => service.output().match(/.*"person":.*/g) ?? []
   assert.equal((await call(url, "DELETE", `/subscriptions/${id}`, "anna")).status, 200)

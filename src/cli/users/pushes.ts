@@ -1,4 +1,5 @@
-// `bellcast audit --user USER`: which broadcasts could go to a user, and what became of each push.
+// `bellcast audit --user USER`: which broadcasts could go to a user, what became of each push, and
+// what operators changed of the user.
 
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -12,6 +13,7 @@ import { streams } from "#streams/index.ts"
 import { channelToken, decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
 import { demandBroadcast } from "../nats/broadcast.ts"
 import { printRows } from "../terminal/table.ts"
+import { changesByOperators, shownChanges } from "./by-operators.ts"
 import { userGiven } from "./given.ts"
 
 /** Broadcasts whose pushes are read at once. */
@@ -105,7 +107,10 @@ const selected = (user: UserToken, filters: Filters, now: number) => {
   )
 }
 
-/** Prints the pushes to a user: of one broadcast, or of those that the filters select. */
+/**
+ * Prints the pushes to a user: of one broadcast, or of those that the filters select. Without a
+ * broadcast or channel also what operators changed.
+ */
 export const auditUser = Effect.fnUntraced(function* (
   given: string,
   broadcast: number | undefined,
@@ -122,4 +127,9 @@ export const auditUser = Effect.fnUntraced(function* (
     found.flatMap((each) => rowsOf(each, now)),
     shown
   )
+  if (broadcast !== undefined || Option.isSome(filters.channel)) return
+  const since = Option.match(filters.since, { onNone: () => 0, onSome: Number })
+  const before = Option.match(filters.before, { onNone: () => now, onSome: Number })
+  const changes = yield* changesByOperators(user, since, before)
+  if (changes.length > 0) yield* printRows(json, changes, shownChanges)
 })

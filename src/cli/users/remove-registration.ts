@@ -1,6 +1,7 @@
 // Ends the registration of one user, whom an operator names.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { byHeaders } from "#domain/broadcast-publisher.ts"
 import { policyOf } from "#domain/publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
@@ -31,7 +32,14 @@ export const removeRegistration = Effect.fnUntraced(function* (channel: string, 
   const last = yield* log.last("log", subject)
   if (last?.message.type !== "registration.put/1") return false
   const body = { user: id, at: yield* Clock.currentTimeMillis }
-  const message = { subject, type: "registration.delete/1", body, expect: last.seq } as const
+  const headers = byHeaders("operator")
+  const message = {
+    subject,
+    type: "registration.delete/1",
+    body,
+    expect: last.seq,
+    headers
+  } as const
   const { seq } = yield* log.append("log", message)
   yield* untilApplied("registrations", keys.registration(place, user), seq)
   return true
