@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { Settings } from "#config"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StrikeReason } from "#domain/reason.ts"
-import { knownPushHosts } from "#domain/subscription/endpoint.ts"
+import { hostMatcher, knownPushHosts } from "#domain/subscription/endpoint.ts"
 import { counter, gauge, histogram } from "./series.ts"
 
 // From an immediate delivery to the end of the longest retries.
@@ -60,13 +60,13 @@ const showWindow = gauge(
  * allows it. Subdomains share one label.
  */
 export const hostLabel = (hosts: ReadonlyArray<string>): ((host: string) => string) => {
-  const patterns = [...knownPushHosts, ...hosts]
-    .filter((pattern) => pattern !== "*")
-    .map((pattern) => pattern.toLowerCase())
-  return (host) =>
-    patterns.find((pattern) => host === pattern) ??
-    patterns.find((pattern) => pattern.startsWith("*.") && host.endsWith(pattern.slice(1))) ??
-    "other"
+  const named = [...knownPushHosts, ...hosts].filter((pattern) => pattern !== "*")
+  // A host that stands in the list itself comes before a wildcard.
+  const isWild = (pattern: string) => pattern.startsWith("*.")
+  const labels = [...named.filter((each) => !isWild(each)), ...named.filter(isWild)].map(
+    (pattern) => ({ label: pattern.toLowerCase(), matches: hostMatcher(pattern) })
+  )
+  return (host) => labels.find(({ matches }) => matches(host))?.label ?? "other"
 }
 
 /** Counts attempts and outcomes. */

@@ -24,7 +24,7 @@ export const pushServiceOf = ({ service }: { readonly service?: string }): strin
 /** The name of the push service at a host. */
 export const pushServiceAt = (host: string): string =>
   Object.entries(pushServices).find(([, hosts]) =>
-    hosts.some((each) => (each.startsWith("*") ? host.endsWith(each.slice(1)) : host === each))
+    hosts.some((pattern) => hostMatcher(pattern)(host))
   )?.[0] ?? otherPushService
 
 const endpointLengthMax = 2048
@@ -84,10 +84,13 @@ const normalHost = (host: string): string => {
   }
 }
 
-const matches = (hostname: string, pattern: string): boolean => {
-  if (pattern === "*") return isPublicName(hostname)
-  if (pattern.startsWith("*.")) return hostname.endsWith(`.${normalHost(pattern.slice(2))}`)
-  return hostname === normalHost(pattern)
+/** Returns whether a host falls under a pattern: see `EndpointPolicy.hosts`. */
+export const hostMatcher = (pattern: string): ((hostname: string) => boolean) => {
+  if (pattern === "*") return isPublicName
+  const host = normalHost(pattern.replace(/^\*\./, ""))
+  return pattern.startsWith("*.")
+    ? (hostname) => hostname.endsWith(`.${host}`)
+    : (hostname) => hostname === host
 }
 
 const faultOfHost = (
@@ -100,7 +103,7 @@ const faultOfHost = (
   if (port !== "") return "Must use the default port"
   // Before the patterns: none may allow the endpoints of our own examples.
   if (isForDocumentation(hostname)) return "Must not be below .example, which is for documentation"
-  const known = [...knownPushHosts, ...hosts].some((pattern) => matches(hostname, pattern))
+  const known = [...knownPushHosts, ...hosts].some((pattern) => hostMatcher(pattern)(hostname))
   return known ? undefined : "Must be at a push service that this server knows"
 }
 
