@@ -98,12 +98,11 @@ describe("the gossip about a push service", () => {
     holds: false
   }
 
-  it("is read without a version, as an older process sends it, and not with another one", () => {
-    const { v, ...older } = nothing
+  it("is read in its version, also with members that only a newer process knows", () => {
     const isRead = (body: object) => decodeGossip(body)._tag === "Success"
     assert.deepEqual(
-      [older, nothing, { ...nothing, more: true }, { ...nothing, v: v + 1 }].map(isRead),
-      [true, true, true, false]
+      [nothing, { ...nothing, more: true }, { ...nothing, v: nothing.v + 1 }].map(isRead),
+      [true, true, false]
     )
   })
 

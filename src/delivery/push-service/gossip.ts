@@ -6,8 +6,8 @@ import * as Schema from "effect/Schema"
 const Count = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(0)))
 
 export const Gossip = Schema.Struct({
-  /** Missing in messages from before it. */
-  v: Schema.optionalKey(Schema.Literal(1)),
+  /** The version of this form. */
+  v: Schema.Literal(1),
   /** The publisher: every worker receives its own messages too. */
   worker: Schema.String,
   /** Scheme, host and port of the push service. */
