@@ -10,7 +10,7 @@ import { wholeBroadcast } from "../stream/whole-broadcast.ts"
 import { type Listed, listBroadcasts, type Selection } from "./list.ts"
 import { firstPush, listPushes, type PushPlace } from "./pushes.ts"
 import { readOn } from "./read-on.ts"
-import { startsIn } from "./starts.ts"
+import { startedIn } from "./started-in.ts"
 import type { Origin } from "./state.ts"
 
 /** Broadcasts whose pushes are read at once. */
@@ -104,8 +104,8 @@ const merged = (
  */
 export const listForUser = Effect.fnUntraced(function* (user: UserToken, selection: ByUser) {
   const isShown = makeMayReach(user, selection.channel)
-  const starts = yield* Effect.cached(startsIn(selection))
-  const all = { ...selection, starts, publisher: undefined, state: undefined, isShown }
+  const startedThen = yield* Effect.cached(startedIn(selection))
+  const all = { ...selection, startedThen, publisher: undefined, state: undefined, isShown }
   const lists = yield* Effect.forEach(
     yield* placesFor(user, selection),
     (channel) => listBroadcasts({ ...all, channel }),

@@ -7,7 +7,7 @@ import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
 import type { Stored } from "../stream/stored.ts"
-import { startsIn } from "./starts.ts"
+import { startedIn } from "./started-in.ts"
 import { type Origin, originIn, type Standing, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
@@ -33,8 +33,8 @@ export interface Selection<E, R> {
   readonly before: number | undefined
   /** Broadcasts that are read at once; absent: 100. */
   readonly readMax?: number
-  /** `startsIn` the selection, for several lists with the same times. */
-  readonly starts?: ReturnType<typeof startsIn>
+  /** `startedIn` the selection, for several lists with the same times. */
+  readonly startedThen?: ReturnType<typeof startedIn>
   /** Undefined: any. */
   readonly publisher: string | undefined
   /** Undefined: any. */
@@ -73,10 +73,10 @@ const makeRead = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) 
   const { channel } = selection
   const log = yield* EventLog
   const begin = yield* firstSince(selection.since, 1)
-  const starts = selection.starts ?? (yield* Effect.cached(startsIn(selection)))
+  const startedThen = selection.startedThen ?? (yield* Effect.cached(startedIn(selection)))
   const filter = channel === undefined ? filters.broadcasts : subjects.broadcast("*", channel)
   const startedOnly = Effect.fnUntraced(function* (before: number, size: number) {
-    const wanted = (yield* starts).filter(
+    const wanted = (yield* startedThen).filter(
       (start) => start.broadcast < before && (channel === undefined || start.channel === channel)
     )
     const ids = wanted.slice(0, size).map(({ broadcast }) => broadcast)

@@ -19,7 +19,7 @@ interface Span {
 }
 
 /** The broadcasts that were accepted before a span and started in it, the newest first. */
-export const startsIn = Effect.fnUntraced(function* ({ before = Infinity, since }: Span) {
+export const startedIn = Effect.fnUntraced(function* ({ before = Infinity, since }: Span) {
   const log = yield* EventLog
   const first = since === undefined ? undefined : yield* log.firstSince("log", since)
   if (since === undefined || first === undefined) return []
