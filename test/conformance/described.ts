@@ -1,6 +1,7 @@
 // Checks responses by the API description of the server: the description must have every status,
 // header and body of an operation, and every accepted request body.
 import { expect } from "vitest"
+import { isObject } from "#basics/json.ts"
 import type { Request } from "./api.ts"
 import { exchange, type HttpResponse } from "./http.ts"
 
@@ -27,7 +28,7 @@ interface Document {
 }
 
 const types: Readonly<Record<string, (value: unknown) => boolean>> = {
-  object: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  object: isObject,
   array: Array.isArray,
   string: (value) => typeof value === "string",
   integer: Number.isInteger,

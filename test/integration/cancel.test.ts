@@ -171,7 +171,7 @@ describe("a broadcast that is cancelled", () => {
   })
 })
 
-it("obeys who published it, also without a right by now, and who may publish it now", {
+it("may be changed by its publisher, also without a right now, and by who may publish it", {
   timeout: 60_000
 }, async () => {
   await using nats = await startNats()

@@ -32,11 +32,10 @@ const withServer = <A>(dataDir: string, use: (url: string, pid: number) => Promi
     Effect.promise(() => use(url, pid))
   ).pipe(Effect.scoped, Effect.runPromise)
 
-it("demands a password that is made once, also of a data folder from before", async () => {
+it("demands a password that is made once, also where the data folder has none", async () => {
   const dataDir = await temporaryFolder()
   const folder = folderAt(join(dataDir, "nats"))
   const binary = await Effect.runPromise(locateNatsServer)
-  // As before there was a login.
   const before = await launch({ binary, folder: folder.root })
   const writer = await clientOf(before.url)
   await (await jetstreamManager(writer)).streams.add({ name: "OLD", subjects: ["old"] })

@@ -12,7 +12,7 @@ const untilEvents = (stream: Events, count: number) =>
     ({ events }) => events.length >= count
   )
 
-it("is 250 ms, also after the first event", async () => {
+it("lies between two events of a stream, also after the first: 250 ms", async () => {
   await using nats = await startNats()
   await using service = await startService({ natsUrl: nats.url, roles: "gateway,projection" })
   const { url } = service

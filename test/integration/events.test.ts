@@ -87,7 +87,8 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
       const { cancelled, dead, delivered, expired, gone, retrying, waiting } = data
       const sum = delivered + waiting + retrying + expired + dead + gone + cancelled
       assert.equal(data.accepted, sum)
-      if (i >= 4) assert.isAtLeast(at - stream.events[i - 4]!.at, 900)
+      // An event that arrives late makes the time shorter. events-gap.test.ts measures one gap.
+      if (i >= 4) assert.isAtLeast(at - stream.events[i - 4]!.at, 700)
     }
     assert.equal(new Set(stream.events.map((each) => each.id)).size, stream.events.length)
     // A browser that comes back has seen the end.
@@ -111,9 +112,9 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
   })
 
   it("follows scheduled broadcasts to their end, or to their cancellation", async () => {
-    const startsIn = (millis: number) => ({ at: new Date(Date.now() + millis).toISOString() })
-    const soon = await broadcast(stage, ["201"], 1, startsIn(12_000))
-    const never = await broadcast(stage, ["201"], 1, startsIn(600_000))
+    const startedIn = (millis: number) => ({ at: new Date(Date.now() + millis).toISOString() })
+    const soon = await broadcast(stage, ["201"], 1, startedIn(12_000))
+    const never = await broadcast(stage, ["201"], 1, startedIn(600_000))
     const [sent, stopped] = await Promise.all([soon.open(), never.open()])
     await when(stopped, ({ events }) => events.length > 0)
     await changeState(stage.url, never.id, "cancelled")

@@ -28,7 +28,7 @@ it("go into a new file of mode 600, and what is in it stays", { timeout: 60_000 
     assert.notInclude(stderr, value)
   assert.match(first, /^NATS_PASSWORD=[\w-]{43}$/m)
 
-  // From before there was a login of NATS, readable by all, completed by its operator.
+  // Without the password of NATS, readable by all, completed by its operator.
   const before = first
     .replace(/^NATS_PASSWORD=.*\n/m, "")
     .replace(/^BELLCAST_VAPID_SUBJECT=$/m, "BELLCAST_VAPID_SUBJECT=mailto:ops@example.org")

@@ -30,7 +30,7 @@ const install = async (npm: string, target = "install") => {
 }
 
 /** Waits until `npm ping` has run, and half a second for the line that follows from its result. */
-const patience = "for i in $(seq 200); do [ -e pinged ] && break; sleep 0.1; done; sleep 0.5"
+const untilPinged = "for i in $(seq 200); do [ -e pinged ] && break; sleep 0.1; done; sleep 0.5"
 
 const npmOf = (ping: string, installing: string) => `case $1 in
   config) echo https://registry.example/ ;;
@@ -39,7 +39,7 @@ const npmOf = (ping: string, installing: string) => `case $1 in
 esac`
 
 it("says what is being fetched, and that the registry does not answer", async () => {
-  const { code, output } = await install(npmOf("exit 1", `${patience}; exit 1`))
+  const { code, output } = await install(npmOf("exit 1", `${untilPinged}; exit 1`))
   assert.notEqual(code, 0)
   assert.match(output, /^installing npm packages \.\.\.$/m)
   assert.match(output, /^npm's registry https:\/\/registry\.example\/ does not answer: check /m)
@@ -47,7 +47,7 @@ it("says what is being fetched, and that the registry does not answer", async ()
 })
 
 it("says that a slow registry is still being waited for", async () => {
-  const installed = `${patience}; touch node_modules/.package-lock.json`
+  const installed = `${untilPinged}; touch node_modules/.package-lock.json`
   const { code, output } = await install(npmOf("exit 0", installed))
   assert.equal(code, 0, output)
   assert.match(output, /^still fetching from https:\/\/registry\.example\/ \.\.\.$/m)

@@ -92,7 +92,7 @@ const linesOf = (path: string): ReadonlyArray<string> => withoutBlocks(textOf(pa
 const cellsOf = (path: string): ReadonlyArray<string> =>
   linesOf(path)
     .filter((line) => line.startsWith("|"))
-    .flatMap((line) => line.split("|").slice(1, -1))
+    .flatMap((line) => line.split(/(?<!\\)\|/).slice(1, -1))
 
 /** A sentence ends where blanks follow its full stop. Code spans count as a word. */
 const sentencesOf = (cell: string): number =>

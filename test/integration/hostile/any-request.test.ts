@@ -1,6 +1,7 @@
 // Any request gets a quick and small response in the right form, and never a 5xx.
 import fc from "fast-check"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { isObject } from "#basics/json.ts"
 import { call } from "../../support/client.ts"
 import { anyRequest } from "../../support/hostile/any-request.ts"
 import { exchangeRaw, type RawAnswer } from "../../support/hostile/exchange.ts"
@@ -13,9 +14,6 @@ const concurrency = 12
 const answerMillisMax = 10_000
 /** The API's description has 60 KB; a list of this user has less. */
 const answerBytesMax = 512 * 1024
-
-const isObject = (content: unknown): content is Record<string, unknown> =>
-  typeof content === "object" && content !== null && !Array.isArray(content)
 
 /** What is wrong with the form of an answer, if anything. */
 const faultOf = ({ headers, status, text }: RawAnswer, isHead: boolean): string | undefined => {
