@@ -40,8 +40,8 @@ export const redrivenBy = (source: string, header: Header): string | undefined =
 
 /**
  * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
- * permissions bind it to its source; of one that was sent again, the operator. Undefined without the
- * header.
+ * permissions bind it to its source; of one that was sent again, the operator. Undefined without
+ * the header.
  */
 export const publisherOf = (source: string, header: Header): string | undefined => {
   if (source !== "rest") return redrivenBy(source, header) ?? `nats:${source}`

@@ -176,7 +176,7 @@ const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, star
   if (whole === undefined || error !== undefined) return yield* reject(planner, stored, error ?? "")
   if (laterStart !== undefined)
     return yield* schedule(planner, stored, ref, publisher ?? "", laterStart)
-  // This process may hear of the cancellation later.
+  // `states` of this process may learn of the cancellation later.
   const to = start?.isEnd === true ? undefined : whole.to
   // A recreated consumer reads LOG from its beginning. WORK has lost the old plans by then, but
   // LOG has the end of every finished broadcast.

@@ -9,8 +9,8 @@ import { subjects } from "#streams/subjects.ts"
 import { isOwn } from "./read-broadcast.ts"
 
 export const tooMany =
-  `as many broadcasts wait for their start as may: ${scheduledMax}, ` +
-  `or ${scheduledOfOneMax} of one publisher`
+  `${scheduledMax} broadcasts wait for their start already, ` +
+  `or ${scheduledOfOneMax} of this publisher`
 
 interface Tools {
   readonly log: EventLog["Service"]

@@ -150,7 +150,7 @@ export const apiErrors = {
   tooManyRequests: tooMany("This user or address sends too many requests, please retry later."),
   tooManyStreams: tooMany("This user follows as many broadcasts at once as one user may."),
   tooManyScheduled: tooMany(
-    "As many broadcasts wait for their start as may: cancel one, or publish this one later."
+    "Too many broadcasts wait for their start: cancel one, or publish this one later."
   ),
   tooManyChanges: tooMany("This user or address stores too many changes, please retry later."),
   tooManyRegistrations: tooMany(

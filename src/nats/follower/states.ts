@@ -1,5 +1,5 @@
-// Follows the changes of the states of broadcasts in LOG, so that planner and workers obey them
-// without a request for each job or push: within milliseconds, while NATS responds.
+// Follows the changes of the states of broadcasts in LOG. Planner and workers read the present
+// state here, without a request for each job or push, and gateways how many broadcasts wait.
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
