@@ -9,7 +9,7 @@ import {
   permits,
   untilShown
 } from "../support/broadcast-states.ts"
-import { finished, finishedAt, join, publish, publishAt, until } from "../support/client.ts"
+import { call, finished, finishedAt, join, publish, publishAt, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { holdResponses } from "../support/held.ts"
 import { startNats } from "../support/nats.ts"
@@ -76,8 +76,9 @@ describe("a broadcast that is cancelled", () => {
     const later = push.subscribe({ script: ["503 retry-after 7200", "201"] })
     const slow = push.subscribe({ script: ["503"] })
     const taken = push.subscribe()
+    const refused = push.subscribe({ script: ["400", "201"] })
     const { respond } = holdResponses([slow, taken])
-    const agents = [later, slow, taken]
+    const agents = [later, slow, taken, refused]
     await join(
       [service.url],
       "news",
@@ -91,7 +92,8 @@ describe("a broadcast that is cancelled", () => {
     await elapsed(heldMillis)
     respond()
     const done = await finished(service.url, "news", id)
-    assert.deepInclude(done, { accepted: 3, delivered: 1, cancelled: 2, retrying: 0, waiting: 0 })
+    const counts = { delivered: 1, dead: 1, cancelled: 2, retrying: 0, waiting: 0 }
+    assert.deepInclude(done, { accepted: 4, ...counts })
     assert.equal(done.state, "cancelled")
     assert.lengthOf(taken.received, 1)
     assert.lengthOf(later.received, 0)
@@ -106,6 +108,19 @@ describe("a broadcast that is cancelled", () => {
         const fields = `"broadcast":${id},"publisher":"[^"]+","channel":"news","by":"operator"`
         return new RegExp(`${fields},"accepted":\\d.*"broadcast cancelled"`).test(text)
       }
+    )
+    // A redrive sends what is dead, and nothing that was cancelled.
+    assert.equal((await runCli(["redrive", id, "--nats", nats.url])).code, 0)
+    await push.waitFor(({ requests }) => requests > agents.length)
+    const [again] = await until(
+      async () =>
+        (await call(service.url, "GET", "/channels/news/broadcasts", "publisher")).body.data,
+      ([newest]) => newest.redrives === id && newest.finished
+    )
+    assert.deepInclude(again, { accepted: 1, delivered: 1 })
+    assert.deepEqual(
+      [refused, later].map(({ received }) => received.length),
+      [1, 0]
     )
   })
 
