@@ -3,6 +3,7 @@
 import { Effect, Layer } from "effect"
 import { assert, describe, it } from "vitest"
 import { rebuild } from "#cli/rebuild.ts"
+import { renewalHash } from "#gateway/subscriptions/renewal.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { administer, quiet } from "../support/history.ts"
@@ -48,10 +49,16 @@ describe("a renewal without a login", { timeout: 60_000 }, () => {
     const secrets = [body.renewal, ...answers.flatMap((each) => each.body.renewal ?? [])]
     assert.lengthOf(secrets, 2)
     const { state } = await admin.jsm.streams.info("BELLCAST_LOG")
-    for (let seq = 1; seq <= state.last_seq; seq++) {
-      const text = (await admin.jsm.streams.getMessage("BELLCAST_LOG", { seq }))?.string() ?? ""
-      for (const secret of secrets) assert.notInclude(text, secret.split(".")[2])
-    }
+    const texts: Array<string> = []
+    for (let seq = 1; seq <= state.last_seq; seq++)
+      texts.push((await admin.jsm.streams.getMessage("BELLCAST_LOG", { seq }))?.string() ?? "")
+    for (const secret of secrets) assert.notInclude(texts.join(), secret.split(".")[2])
+    // The command says which secret was spent, by its hash.
+    const spent = texts.flatMap((text) => (text === "" ? [] : (JSON.parse(text).replaces ?? [])))
+    assert.deepEqual(
+      spent.map(({ renewal }) => renewal),
+      [renewalHash(body.renewal)]
+    )
     for (const secret of secrets) {
       assert.notInclude(JSON.stringify(before), secret.split(".")[2])
       assert.notInclude(service.output(), secret)

@@ -1,5 +1,5 @@
-// A restore takes no browser from another user who has stored it meanwhile, not even after the
-// restore has read its owner.
+// A restore and a renewal take no browser from another user who has stored it meanwhile, not even
+// after they have read its owner.
 import { afterAll, assert, beforeAll, it } from "vitest"
 import { subjects } from "#streams/subjects.ts"
 import { call, until } from "../support/client.ts"
@@ -86,3 +86,29 @@ it.each<readonly [what: string, refused: unknown, restore: (id: string) => Promi
     assert.deepEqual(await endpointsOf(user), [])
   }
 )
+
+it("a renewal takes nothing from a user who was first", { timeout: 60_000 }, async () => {
+  const [old, { subscription: data }] = [push.subscribe(), push.subscribe()]
+  const own = { data: old.subscription }
+  const prefer = { prefer: "renewal" }
+  const { body } = await call(gateway.url, "POST", "/subscriptions", "renews", own, prefer)
+  const before = await lastOf("renews")
+  // The gateway cannot know that the other user comes first in LOG.
+  projection.process.kill("SIGSTOP")
+  const stored = call(gateway.url, "POST", "/subscriptions", "first", { data })
+  await until(
+    () => lastOf("first"),
+    (seq) => seq > 0
+  )
+  const { renewal } = body
+  const replaced = call(gateway.url, "POST", "/subscriptions/replace", undefined, { renewal, data })
+  await until(
+    () => lastOf("renews"),
+    (seq) => seq > before
+  )
+  projection.process.kill("SIGCONT")
+  assert.equal((await stored).status, 201)
+  assert.deepInclude((await replaced).body, { code: 409, errno: 123 })
+  assert.deepEqual(await endpointsOf("first"), [data.endpoint])
+  assert.deepEqual(await endpointsOf("renews"), [old.subscription.endpoint])
+})
