@@ -20,8 +20,10 @@ afterAll(async () => {
   for (const each of [acme, push]) await each?.[Symbol.asyncDispose]()
 })
 
-/** Credentials of the policy `acme` travel in a header: users in ASCII only. */
 const send: Acme["send"] = (...request) => acme.send(...request)
+/** Credentials travel in a header, which takes no other characters than ASCII. */
+const as = (user: string) =>
+  /^[\x20-\x7e]+$/.test(user) ? `acme ${user}` : `acme =${Buffer.from(user).toString("base64url")}`
 const logout = (userId: string, by: string) =>
   send("DELETE", `/users/${encodeURIComponent(userId)}/subscriptions`, by)
 const site = "acme site@example.org"
@@ -31,7 +33,7 @@ const logged = (text: string) =>
 
 const subscribed = async (user: string) => {
   const data = push.subscribe().subscription
-  const { status } = await send("POST", "/subscriptions", `acme ${user}`, { data })
+  const { status } = await send("POST", "/subscriptions", as(user), { data })
   expect(status).toBe(201)
 }
 
@@ -44,13 +46,18 @@ describe("a user whom a request names", () => {
     "100%25",
     "a+b;c,d*e>f.g",
     "x:y",
+    "zoë",
+    "用户/7",
+    "😀",
     '"quoted"\\'
   ])("is found by the id %s", async (user) => {
     await subscribed(user)
     const { body, status } = await logout(`acme:${user}`, site)
     expect([status, body.data?.length]).toEqual([200, 1])
-    const own = await send("GET", "/subscriptions", `acme ${user}`)
+    const own = await send("GET", "/subscriptions", as(user))
     expect(own.body.data).toEqual([])
+    const to = { users: [`acme:${user}`] }
+    expect((await send("POST", "/broadcasts", site, { to, dry_run: true })).status).toBe(200)
   })
 
   it("is found in an entry of a batch, too", async () => {

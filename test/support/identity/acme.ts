@@ -4,10 +4,11 @@ import { makeFolder } from "../folder.ts"
 import { startNats, type TestNats } from "../nats.ts"
 import { type Service, startService } from "../service.ts"
 
-/** Names users and their groups: `acme ann|readers|buyers`. */
+/** Names users and their groups: `acme ann|readers|buyers`; with `=` before them as base64url. */
 const acmeModule = `export default {
   authenticate: async ({ scheme, token }) => {
-    const [user, ...groups] = token.split("|")
+    const text = token.startsWith("=") ? Buffer.from(token.slice(1), "base64url").toString() : token
+    const [user, ...groups] = text.split("|")
     return scheme === "acme" ? { user, groups } : undefined
   }
 }`
