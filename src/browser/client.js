@@ -2,7 +2,6 @@
 
 const second = 1000
 const week = 168 * 3600 * second
-/** A full check counts so long. The `max-age` of the service's key. */
 const fresh = 300 * second
 const timeout = 10 * second
 
@@ -10,11 +9,11 @@ const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
 class BellcastError extends Error {
   /** @param {any} [cause] */
-  constructor(code, retryable = false, cause, retryAfter = 2) {
+  constructor(code, retryable = false, cause, retryAfter = 0) {
     super(`Bellcast: ${code}`, { cause })
     this.code = code
     this.retryable = retryable
-    this.retryAfter = retryAfter * second
+    this.retryAfter = retryAfter * second || 2 * second
   }
 }
 
@@ -27,7 +26,7 @@ const codes = { 401: "login", 403: "forbidden", 413: "limit", 429: "limit", 507:
 const errorOf = ({ headers, status }) => {
   const retryAfter = headers.get("retry-after")
   const retryable = retryAfter !== null || status >= 500
-  return new BellcastError(codes[status] ?? "service", retryable, status, Number(retryAfter) || 2)
+  return new BellcastError(codes[status] ?? "service", retryable, status, retryAfter)
 }
 
 const done = (request, event) =>
@@ -111,8 +110,8 @@ const supportOf = (options) => {
 let latest
 
 class Push extends EventTarget {
-  /** @type {import("./client.d.ts").PushState} */
-  state = "off"
+  /** @type {any} */
+  state
   /** @type {any} */
   error = null
   #options
@@ -161,13 +160,13 @@ class Push extends EventTarget {
     navigator.permissions
       ?.query({ name: "notifications" })
       .then((status) => status.addEventListener("change", again, { signal }), console.debug)
-    if (push.#user !== null) push.#serviceKey().catch(console.debug)
+    if (push.#user) push.#serviceKey().catch(console.debug)
     await Promise.race([push.#sync(), wait(timeout).then(() => push.#publish(push.error))])
     return push
   }
 
   async enable({ channels = [] } = Object()) {
-    if (supportOf(this.#options) || this.#user === null) return this.#want()
+    if (supportOf(this.#options) || !this.#user) return this.#want()
     const isClick = navigator.userActivation?.isActive ?? true
     const permission = await Notification.requestPermission().catch(() => "default")
     if (permission === "granted") return this.#want({ on: true, join: channels.map(String) })
@@ -181,7 +180,7 @@ class Push extends EventTarget {
 
   async #want(wants) {
     if (supportOf(this.#options)) return this.state
-    if (this.#user === null) return this.#publish(new BellcastError("user"))
+    if (!this.#user) return this.#publish(new BellcastError("user"))
     this.#wants = wants
     return this.#sync()
   }
@@ -238,7 +237,7 @@ class Push extends EventTarget {
       error = cause instanceof BellcastError ? cause : new BellcastError("browser", false, cause)
       // Users who want no pushes get none, also without the worker or storage.
       if (error.code === "worker") await this.#retreat().catch(console.debug)
-      if (error.code === "browser" && (this.#user === null || this.#wants?.on === false))
+      if (error.code === "browser" && (!this.#user || this.#wants?.on === false))
         await this.#manager?.getSubscription().then(end, console.debug)
       if (error.retryable && !isRepeated) setTimeout(() => this.#sync(true), error.retryAfter)
     }
@@ -265,7 +264,7 @@ class Push extends EventTarget {
   }
 
   #isWanted({ on, user }) {
-    return user !== null && user === this.#user && on[user] === true
+    return user && user === this.#user && on[user] === true
   }
 
   get #manager() {
@@ -292,8 +291,7 @@ class Push extends EventTarget {
   async #retreat() {
     const [scope] = await inStore("readonly", (states) => states.getAllKeys())
     if (!scope) return
-    const found = await navigator.serviceWorker.getRegistration(scope)
-    this.#registration ??= found
+    this.#registration ??= await navigator.serviceWorker.getRegistration(scope)
     await this.#alone(() => this.#agree())
   }
 
@@ -422,10 +420,9 @@ class Push extends EventTarget {
     if ((await ours()).length > 0) fail("push-service")()
   }
 
-  /** The record is saved first: the worker must not renew these. */
   async #retire(record, all, changes) {
     const endpoint = record.endpoint ?? all[0]?.endpoint
-    if (endpoint && record.user !== null) record.former[record.user] = endpoint
+    if (endpoint && record.user) record.former[record.user] = endpoint
     Object.assign(record, none, changes)
     await this.#save(record)
     for (const each of all) await end(each)
@@ -442,7 +439,7 @@ class Push extends EventTarget {
     await this.#save(record)
   }
 
-  /** POST alone ends a suspension. False: another user holds it, with other keys. */
+  /** False: another user holds it, with other keys. */
   async #store(record, data, former = record.former[record.user]) {
     const replaces = former && former !== data.endpoint ? await idOf(former) : undefined
     const { body, status } = await this.#ask("POST", "/subscriptions", {
@@ -474,7 +471,6 @@ class Push extends EventTarget {
     return all.filter(keyOf)
   }
 
-  /** Endpoints that the service has for the user; `moves`: it gets those by former keys. */
   async #claim(moves) {
     const claimed = []
     for (const data of (await this.#all()).map(dataOf)) {
