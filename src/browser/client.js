@@ -149,10 +149,7 @@ class Push extends EventTarget {
     }
     latest = push
     push.#signOuts = new BroadcastChannel("bellcast")
-    push.#signOuts.onmessage = () => {
-      push.#isLoad = false
-      push.#giveUp()
-    }
+    push.#signOuts.onmessage = () => push.#user && push.#giveUp()
     const { signal } = push.#listening
     addEventListener("online", again, { signal })
     const look = () => !document.hidden && Date.now() - push.#last > week && again()
@@ -189,8 +186,8 @@ class Push extends EventTarget {
     const user = this.#user
     this.#user = null
     this.#wants = undefined
-    this.#isLoad = true
     this.#giveUp()
+    this.#isLoad = true
     this.#signOuts?.postMessage(0)
     await this.#sync()
     const tell = async () => {
@@ -202,6 +199,7 @@ class Push extends EventTarget {
   }
 
   #giveUp() {
+    this.#isLoad = false
     this.#requests.abort(new BellcastError("offline", true))
     this.#requests = new AbortController()
   }

@@ -163,6 +163,38 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     expect((await stage.record(page)).user).toBeNull()
   })
 
+  it("signs out in two pages at once while another one has the lock", async () => {
+    const pages = [await stage.enabled(), await stage.load()] as const
+    const holder = await stage.page()
+    await holder.evaluate(`new Promise((hold) => {
+      const isHeld = () => {
+        hold()
+        return new Promise((release) => { window.release = release })
+      }
+      navigator.locks.request("bellcast:" + location.origin + "/", isHeld)
+    })`)
+    // Each page signs out before it hears of the other.
+    for (const page of pages)
+      await page.evaluate(`{
+        const { postMessage } = BroadcastChannel.prototype
+        BroadcastChannel.prototype.postMessage = function (message) {
+          window.post = () => postMessage.call(this, message)
+        }
+        window.signingOut = push.signOut()
+        undefined
+      }`)
+    for (const page of pages)
+      await page.evaluate(`new Promise((heard) => {
+        new BroadcastChannel("bellcast").onmessage = heard
+        post()
+      })`)
+    await holder.evaluate("release()")
+    for (const page of pages) expect(await page.evaluate("signingOut")).toBe("off")
+    expect(await stage.endpoint(pages[0])).toBeNull()
+    expect((await stage.record(pages[0])).user).toBeNull()
+    expect(await stage.stored()).toEqual([])
+  })
+
   it("lets the last user of a page be, whose predecessor's load failed", async () => {
     const page = await stage.page()
     const back = await withoutWorker(page, "first")
