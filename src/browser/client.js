@@ -148,8 +148,10 @@ class Push extends EventTarget {
       latest.#listening.abort()
     }
     latest = push
-    push.#signOuts = new BroadcastChannel("bellcast")
-    push.#signOuts.onmessage = () => push.#user && push.#giveUp()
+    try {
+      push.#signOuts = new BroadcastChannel("bellcast")
+      push.#signOuts.onmessage = () => push.#user && push.#giveUp()
+    } catch {}
     const { signal } = push.#listening
     addEventListener("online", again, { signal })
     const look = () => !document.hidden && Date.now() - push.#last > week && again()

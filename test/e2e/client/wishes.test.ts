@@ -195,6 +195,18 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     expect(await stage.stored()).toEqual([])
   })
 
+  it("enables and signs out where the browser refuses channels between pages", async () => {
+    const page = await stage.page()
+    await page.evaluate(`window.BroadcastChannel = class {
+      constructor() { throw new DOMException("refused", "SecurityError") }
+    }; undefined`)
+    await stage.connect(page)
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    expect(await page.evaluate("push.signOut()")).toBe("off")
+    expect(await stage.endpoint(page)).toBeNull()
+  })
+
   it("lets the last user of a page be, whose predecessor's load failed", async () => {
     const page = await stage.page()
     const back = await withoutWorker(page, "first")
