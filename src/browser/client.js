@@ -160,7 +160,7 @@ class Push extends EventTarget {
       ?.query({ name: "notifications" })
       .then((status) => status.addEventListener("change", again, { signal }), console.debug)
     if (push.#user) push.#serviceKey().catch(console.debug)
-    await Promise.race([push.#sync(), wait(timeout).then(() => push.#publish(push.error))])
+    if (!(await Promise.race([push.#sync(), wait(timeout)]))) await push.#publish(push.error)
     return push
   }
 
@@ -246,11 +246,11 @@ class Push extends EventTarget {
   }
 
   async #publish(error) {
-    const before = `${this.state} ${this.error?.code}`
-    this.state = await this.#look().catch(() => "off")
-    this.error = error
-    if (before !== `${this.state} ${error?.code}`) this.dispatchEvent(new Event("change"))
-    return this.state
+    const state = await this.#look().catch(() => "off")
+    const isChanged = state !== this.state || error?.code !== this.error?.code
+    Object.assign(this, { error, state })
+    if (isChanged) this.dispatchEvent(new Event("change"))
+    return state
   }
 
   async #look() {

@@ -53,6 +53,39 @@ describe.skipIf(firefoxPath === undefined)("client.js and the permission", () =>
     expect(await stage.record(page)).toBeUndefined()
   })
 
+  it("dispatches change for the last of two answers at once", async () => {
+    const page = await stage.load()
+    await page.evaluate(`{
+      window.answer = (permission) => {
+        Notification.requestPermission = async () => permission
+        return push.enable()
+      }
+    }`)
+    await page.evaluate(`Promise.all(["default", "denied"].map(answer))`)
+    const shown = await stage.shown(page)
+    expect(shown).toEqual({ state: "off", error: null })
+    expect(await page.evaluate("device.changes.at(-1)")).toEqual(shown)
+  })
+
+  it("does not look at the device again 10 s after a load that was done", async () => {
+    const page = await stage.page()
+    await page.evaluate(`{
+      window.later = setTimeout
+      window.late = []
+      window.setTimeout = (task, millis) =>
+        millis === 10_000 ? late.push(task) : later(task, millis)
+    }`)
+    await stage.connect(page)
+    const looks = await page.evaluate(`new Promise((resolve) => {
+      let looks = 0
+      IDBFactory.prototype.open = () => { looks += 1 }
+      for (const task of late) task()
+      later(() => resolve([late.length > 0, looks]), 100)
+    })`)
+    expect(looks).toEqual([true, 0])
+    await page.reload()
+  })
+
   it("says denied on a load where the browser denies", async () => {
     await set("denied")
     const page = await stage.load()
