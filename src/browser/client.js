@@ -92,6 +92,9 @@ const registrationOf = (channel) => {
   throw new BellcastError("service", false, 400)
 }
 
+/** No prototype: users may be called `constructor`. */
+const bare = (users) => ({ __proto__: null, ...users })
+
 /** Members of a record without a subscription. */
 const none = { endpoint: null, p256dh: null, auth: null, renewal: null, checked: 0 }
 
@@ -166,21 +169,22 @@ class Push extends EventTarget {
 
   async enable({ channels = [] } = Object()) {
     if (supportOf(this.#options) || !this.#user) return this.#want()
+    const join = Object.fromEntries(channels.map((each) => [each, true]))
     const isClick = navigator.userActivation?.isActive ?? true
     const permission = await Notification.requestPermission().catch(() => "default")
-    if (permission === "granted") return this.#want({ on: true, join: channels.map(String) })
+    if (permission === "granted") return this.#want(true, join)
     const code = isClick ? "dismissed" : "no-click"
     return this.#publish(permission === "denied" ? null : new BellcastError(code, true))
   }
 
   disable() {
-    return this.#want({ on: false, join: [] })
+    return this.#want()
   }
 
-  async #want(wants) {
+  async #want(on = false, join = {}) {
     if (supportOf(this.#options)) return this.state
     if (!this.#user) return this.#publish(new BellcastError("user"))
-    this.#wants = wants
+    this.#wants = { on, join: { ...(on && this.#wants?.join), ...join } }
     return this.#sync()
   }
 
@@ -315,12 +319,12 @@ class Push extends EventTarget {
     let record = await inStore("readonly", (states) => states.get(this.#scope))
     if (!record) {
       const [other] = await inStore("readonly", (states) => states.getAll())
-      const { endpoint, former, key = null, on = {}, user = this.#user } = other ?? {}
-      record = { ...none, api: this.#api, user, on, key, former, isNew: !other }
+      const { endpoint, former, join, key = null, on = {}, user = this.#user } = other ?? {}
+      record = { ...none, api: this.#api, user, on, key, former, join, isNew: !other }
       if (endpoint) record.former = { ...former, [user]: endpoint }
     }
-    // No prototype: users may be called `constructor`.
-    return { join: [], ...record, former: { __proto__: null, ...record.former } }
+    const { on, former, join } = record
+    return { ...record, on: bare(on), former: bare(former), join: bare(join) }
   }
 
   #save(record) {
@@ -340,7 +344,7 @@ class Push extends EventTarget {
         if (wants) throw new BellcastError("user")
         return
       }
-      await this.#leave(record, { user, join: [] }).finally(() => this.#clear())
+      await this.#leave(record, { user }).finally(() => this.#clear())
     }
     this.#isLoad = false
     if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
@@ -349,7 +353,8 @@ class Push extends EventTarget {
       const claimed = isNew && !wants.on ? await this.#claim(true) : []
       const ours = (await this.#all()).filter(({ endpoint }) => claimed.includes(endpoint))
       if (ours.length > 0) record.key = ours.map(keyOf).join()
-      Object.assign(record, { on: { ...record.on, [user]: wants.on }, join: wants.join })
+      record.on[user] = wants.on
+      record.join[user] = { ...(wants.on && record.join[user]), ...wants.join }
       await this.#save(record)
       for (const each of claimed) await this.#remove(each)
       if (this.#wants === wants) this.#wants = undefined
@@ -382,7 +387,7 @@ class Push extends EventTarget {
     // The clock may have been ahead.
     const age = Math.abs(Date.now() - record.checked)
     const key = await this.#serviceKey()
-    if (isKnown && record.key === key && age < fresh && !wants && record.join.length === 0) return
+    if (isKnown && record.key === key && age < fresh && !wants) return this.#joinAll(record)
     const claimed = record.checked ? [] : await this.#claim(true)
     for (const each of claimed) record.former[record.user] = each
     let found = existing
@@ -484,13 +489,15 @@ class Push extends EventTarget {
   }
 
   async #joinAll(record) {
+    const channels = record.join[record.user]
     let failed
-    for (; record.join.length > 0; await this.#save(record)) {
-      await this.join(record.join[0]).catch((error) => {
+    for (const channel in channels) {
+      await this.join(channel).catch((error) => {
         if (error.retryable || error.code === "login") throw error
         failed = error
       })
-      record.join.shift()
+      delete channels[channel]
+      await this.#save(record)
     }
     if (failed) throw failed
   }

@@ -26,6 +26,17 @@ describe.skipIf(firefoxPath === undefined)("client.js and a worker that moved", 
     expect(await stage.publish(page, "Moved")).toEqual(["Moved"])
   })
 
+  it("joins the channels that were chosen while the old worker was there", async () => {
+    stage.files["/old/worker.js"] = stage.files["/worker.js"]!
+    await stage.service.kill()
+    const page = await stage.load(old)
+    await page.evaluate(`push.enable({ channels: ["${stage.user}"] })`)
+    await stage.startService()
+    await stage.reload(page)
+    await stage.expect(page, "on")
+    expect(await page.evaluate("push.channels()")).toEqual([stage.user])
+  })
+
   it.each([
     ["nobody", null],
     ["another user", "another"]

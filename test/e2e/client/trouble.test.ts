@@ -1,5 +1,5 @@
-// src/browser/client.js in a real Firefox: a service that is away, logins that are refused, limits,
-// closed channels, two pages at once, and workers that are slow, missing or not its own.
+// src/browser/client.js in a real Firefox: a service that is away, logins that are refused, two
+// pages at once, and workers that are slow, missing or not its own.
 
 import { once } from "node:events"
 import { createServer, type ServerResponse } from "node:http"
@@ -78,24 +78,6 @@ describe.skipIf(firefoxPath === undefined)("client.js in trouble", () => {
     await stage.reload(page)
     await stage.expect(page, "on")
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
-  })
-
-  it("says forbidden for a closed channel, and joins the others", async () => {
-    const page = await stage.load()
-    await page.evaluate(`push.enable({ channels: ["closed", "open-${stage.user}"] })`)
-    await stage.expect(page, "on", "forbidden")
-    expect(await page.evaluate("push.channels()")).toEqual([`open-${stage.user}`])
-    const code = await page.evaluate("push.join('closed').catch(({ code }) => code)")
-    expect(code).toBe("forbidden")
-  })
-
-  it("says limit where a quota is used up", async () => {
-    const page = await stage.load()
-    for (const number of [1, 2, 3]) await page.evaluate(`push.join("limit ü ${number}")`)
-    const code = await page.evaluate("push.join('four').catch(({ code }) => code)")
-    expect(code).toBe("limit")
-    await page.evaluate("push.leave('limit ü 2')")
-    expect(await page.evaluate("push.channels()")).toEqual(["limit ü 1", "limit ü 3"])
   })
 
   it("does it once for two pages at the same time", async () => {
