@@ -122,6 +122,7 @@ class Push extends EventTarget {
   #user
   #registration
   #isReady
+  #isAsking
   #authorization
   #key
   #last = Date.now()
@@ -159,9 +160,10 @@ class Push extends EventTarget {
     addEventListener("online", again, { signal })
     const look = () => !document.hidden && Date.now() - push.#last > week && again()
     document.addEventListener("visibilitychange", look, { signal })
+    const changed = () => push.#isAsking || again()
     navigator.permissions
       ?.query({ name: "notifications" })
-      .then((status) => status.addEventListener("change", again, { signal }), console.debug)
+      .then((status) => status.addEventListener("change", changed, { signal }), console.debug)
     if (push.#user) push.#serviceKey().catch(console.debug)
     if (!(await Promise.race([push.#sync(), wait(timeout)]))) await push.#publish(push.error)
     return push
@@ -171,10 +173,13 @@ class Push extends EventTarget {
     if (supportOf(this.#options) || !this.#user) return this.#want()
     const join = Object.fromEntries(channels.map((each) => [each, true]))
     const isClick = navigator.userActivation?.isActive ?? true
+    this.#isAsking = true
     const permission = await Notification.requestPermission().catch(() => "default")
-    if (permission === "granted") return this.#want(true, join)
     const code = isClick ? "dismissed" : "no-click"
-    return this.#publish(permission === "denied" ? null : new BellcastError(code, true))
+    if (permission === "granted") await this.#want(true, join)
+    else await this.#publish(permission === "denied" ? null : new BellcastError(code, true))
+    this.#isAsking = false
+    return this.state
   }
 
   disable() {

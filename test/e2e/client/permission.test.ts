@@ -2,6 +2,7 @@
 // granted, taken and granted again.
 import { describe, expect, it } from "vitest"
 import { until } from "#test/client.ts"
+import { settled } from "#test/quiet.ts"
 import { firefoxPath, setNotifications } from "../browser.ts"
 import { answerPrompt } from "../firefox-windows.ts"
 import { Stage } from "./stage.ts"
@@ -22,6 +23,19 @@ describe.skipIf(firefoxPath === undefined)("client.js and the permission", () =>
     await stage.becomes(page, "on")
     expect(await page.evaluate("push.channels()")).toEqual([stage.user])
     expect(await stage.publish(page, "Hello")).toEqual(["Hello"])
+  })
+
+  it("says after Allow that a channel is closed", async () => {
+    const page = await stage.load()
+    await page.evaluate(`document.querySelector("button").onclick = () => {
+      window.enabling = push.enable({ channels: ["closed", "${stage.user}"] })
+    }`)
+    await page.click("button")
+    await answerPrompt(page, "Allow")
+    expect(await page.evaluate("enabling")).toBe("on")
+    await settled(() => page.evaluate("device.changes"), 1_000)
+    await stage.expect(page, "on", "forbidden")
+    expect(await page.evaluate("push.channels()")).toEqual([stage.user])
   })
 
   it("says denied after Block", async () => {
