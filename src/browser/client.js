@@ -373,11 +373,6 @@ class Push extends EventTarget {
       Object.assign(record, { api: this.#api, checked: 0, renewal: null })
     if (this.#isWanted(record)) return this.#turnOn(record, found, wants)
     await this.#leave(record)
-    const former = record.former[user ?? ""]
-    if (!former) return
-    await this.#remove(former)
-    delete record.former[user]
-    await this.#save(record)
   }
 
   /** Safari's own have no data, but `navigate`. */
@@ -425,8 +420,13 @@ class Push extends EventTarget {
   async #leave(record, changes) {
     const ours = async () => (await this.#all()).filter((each) => record.key?.includes(keyOf(each)))
     const all = await ours()
-    if (!changes && !record.endpoint && all.length === 0) return
-    await this.#retire(record, all, changes)
+    if (changes || record.endpoint || all.length > 0) await this.#retire(record, all, changes)
+    const former = !changes && record.former[record.user ?? ""]
+    if (former) {
+      await this.#remove(former)
+      delete record.former[record.user]
+      await this.#save(record)
+    }
     if ((await ours()).length > 0) fail("push-service")()
   }
 

@@ -48,6 +48,21 @@ describe.skipIf(firefoxPath === undefined)("client.js in trouble", () => {
     expect(await page.evaluate("push.channels()")).toEqual([stage.user])
   })
 
+  it("removes the subscription at the service where the browser does not end it", async () => {
+    const page = await stage.enabled()
+    await page.evaluate(`{
+      window.unsubscribe = PushSubscription.prototype.unsubscribe
+      PushSubscription.prototype.unsubscribe = async () => false
+    }`)
+    await page.evaluate("push.disable()")
+    await stage.expect(page, "off", "push-service")
+    expect(await stage.stored()).toEqual([])
+    await page.evaluate("PushSubscription.prototype.unsubscribe = unsubscribe; undefined")
+    await page.evaluate(online)
+    await stage.becomes(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+  })
+
   it("disables and signs out while the service is away, which learns of it later", async () => {
     const page = await stage.enabled()
     await stage.service.kill()
