@@ -364,8 +364,8 @@ class Push extends EventTarget {
       for (const each of claimed) await this.#remove(each)
       if (this.#wants === wants) this.#wants = undefined
     } else if (isNew) {
-      if (Notification.permission !== "granted" || user === null) return
-      const claimed = await this.#claim(this.#options.adopt)
+      if (Notification.permission !== "granted" || !this.#options.user) return
+      const claimed = user ? await this.#claim(this.#options.adopt) : []
       if (claimed.length > 0) record.on = { [user]: true }
       else if (found) record.key = await this.#serviceKey()
     }

@@ -1,7 +1,9 @@
 // src/browser/client.js in a real Firefox: several users of one browser, and logout.
 import type { Page } from "puppeteer-core"
 import { describe, expect, it } from "vitest"
+import webpush from "web-push"
 import { call, finished, publish, until } from "#test/client.ts"
+import { vapid } from "#test/service.ts"
 import { UserAgent } from "#test/user-agent.ts"
 import { firefoxPath } from "../browser.ts"
 import { Stage } from "./stage.ts"
@@ -122,6 +124,20 @@ describe.skipIf(firefoxPath === undefined)("client.js and users", () => {
     }`)
     await page.evaluate("push.signOut()")
     expect(await page.evaluate("isClosed")).toBe(true)
+  })
+
+  it.each([
+    ["ends a subscription of the service", vapid.publicKey, true],
+    ["leaves one of another service", webpush.generateVAPIDKeys().publicKey, false]
+  ])("%s by an earlier page, where no load succeeded, at signOut()", async (_, key, isEnded) => {
+    const page = await stage.page()
+    await page.evaluate(`device.subscribeBy("/", "${key}")`)
+    await stage.connect(page, { tokens: ["expired"] })
+    await stage.expect(page, "off", "login")
+    expect(await stage.record(page)).toBeUndefined()
+    await page.evaluate("push.signOut()")
+    await stage.expect(page, "off")
+    expect((await stage.endpoint(page)) === null).toBe(isEnded)
   })
 
   it("unsubscribes when nobody is signed in any more", async () => {
