@@ -309,7 +309,10 @@ class Push extends EventTarget {
     const { signal } = this.#requests
     return new Promise((resolve, reject) => {
       signal.addEventListener("abort", reject)
-      setTimeout(reject, timeout)
+      setTimeout(() => {
+        signal.removeEventListener("abort", reject)
+        reject()
+      }, timeout)
       given.then(resolve, reject)
     })
   }

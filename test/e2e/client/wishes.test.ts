@@ -222,6 +222,28 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     expect((await stage.record(page)).user).toBe(stage.user)
   })
 
+  it("keeps no listener of a request that was answered for longer than 10 s", async () => {
+    const page = await stage.load()
+    const left = await page.evaluate(`(async () => {
+      const left = new Set()
+      const { addEventListener, removeEventListener } = AbortSignal.prototype
+      AbortSignal.prototype.addEventListener = function (type, listener) {
+        left.add(listener)
+        addEventListener.call(this, type, listener)
+      }
+      AbortSignal.prototype.removeEventListener = function (type, listener) {
+        left.delete(listener)
+        removeEventListener.call(this, type, listener)
+      }
+      const late = []
+      window.setTimeout = (task, millis) => millis === 10_000 && late.push(task)
+      await push.channels()
+      for (const task of late) task()
+      return [late.length, left.size]
+    })()`)
+    expect(left).toEqual([3, 0])
+  })
+
   it("listens once, however often a page connects", async () => {
     const page = await stage.load()
     await stage.connect(page)
