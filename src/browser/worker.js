@@ -1,8 +1,8 @@
-// Bellcast's service worker: shows each push, opens what is clicked, renews a changed subscription.
-// Options and hooks: worker.d.ts. Reasons: README.md of this folder.
+// Bellcast's service worker. See worker.d.ts, README.md.
 {
   const worker = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self))
   const { clients, registration } = worker
+  const timeout = 10_000
   const scope = registration.scope
 
   /** @param {number} millis @returns {Promise<undefined>} */
@@ -128,16 +128,19 @@
     const state = await stored("readonly", (states) => states.get(scope))
     if (!state?.renewal || state.on[state.user] !== true) return
     const { pushManager } = registration
+    const options = { userVisibleOnly: true, applicationServerKey: state.key }
     const subscription =
       (await pushManager.getSubscription()) ??
-      (await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: state.key }))
+      // Chromium may wait for ever, and pages for the lock.
+      (await Promise.race([pushManager.subscribe(options), wait(timeout)]))
+    if (!subscription) throw new Error("push-service")
     const { endpoint, keys } = subscription.toJSON()
     if (endpoint === state.endpoint) return
     const response = await fetch(`${state.api}/subscriptions/replace`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       credentials: "omit",
-      signal: AbortSignal.timeout(10_000),
+      signal: AbortSignal.timeout(timeout),
       body: JSON.stringify({
         renewal: state.renewal,
         data: { endpoint, keys, vapid_public_key: state.key }

@@ -1,6 +1,6 @@
 // src/browser/worker.js renews a subscription in a real Chromium, after an event made by hand.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { call } from "#test/client.ts"
+import { call, until } from "#test/client.ts"
 import { startNats } from "#test/nats.ts"
 import { type Service, startService, vapid } from "#test/service.ts"
 import { chromiumPath } from "../browser.ts"
@@ -53,5 +53,23 @@ describe.skipIf(chromiumPath === undefined)("worker.js renews in Chromium", () =
     const endpoint = await stage.page.evaluate("device.endpoint()")
     assert.notInclude(before, endpoint)
     assert.deepEqual(await stored(), [endpoint])
+  })
+
+  // The last one: from then on this Chromium cannot subscribe.
+  it("nothing after 10 s without the push service, and frees the lock", async () => {
+    const before = await stage.page.evaluate("device.record()")
+    await stage.page.evaluate("device.unsubscribe()")
+    stage.vendor.fallSilent()
+    const begin = performance.now()
+    const changed = changes("{}").catch(() => {})
+    await until(
+      () => stage.page.evaluate("navigator.locks.query().then(({ held }) => held.length)"),
+      (held) => held === 1
+    )
+    await stage.page.evaluate("device.lock()")
+    assert.closeTo(performance.now() - begin, 12_500, 3_000)
+    await stage.page.evaluate("device.unlock()")
+    await changed
+    assert.deepEqual(await stage.page.evaluate("device.record()"), before)
   })
 })

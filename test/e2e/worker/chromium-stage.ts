@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs"
 import type { Page } from "puppeteer-core"
 import { afterAll, assert, beforeAll } from "vitest"
-import { startChromiumVendor } from "#test/chromium-vendor.ts"
+import { type ChromiumVendor, startChromiumVendor } from "#test/chromium-vendor.ts"
 import { chromiumPath, setNotifications, startChromium } from "../browser.ts"
 import { deliverPush } from "../chromium-push.ts"
 import { type Site, type SiteFiles, startPages } from "../site.ts"
@@ -48,6 +48,7 @@ export class Stage {
   readonly #opened = new AsyncDisposableStack()
   site!: Site
   page!: Page
+  vendor!: ChromiumVendor
   readonly #files: SiteFiles
 
   /** Starts before all tests of a file, with `/worker.js` of `files` registered for "/". */
@@ -65,8 +66,8 @@ export class Stage {
 
   async #start() {
     this.site = this.#opened.use(await startPages(this.#files))
-    const vendor = this.#opened.use(await startChromiumVendor())
-    const browser = this.#opened.use(await startChromium(chromiumPath!, vendor))
+    this.vendor = this.#opened.use(await startChromiumVendor())
+    const browser = this.#opened.use(await startChromium(chromiumPath!, this.vendor))
     this.page = await browser.newPage()
     await setNotifications(browser, this.site.url, "granted")
     await this.page.goto(this.site.url)
