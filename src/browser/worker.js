@@ -146,9 +146,10 @@
         data: { endpoint, keys, vapid_public_key: state.key }
       })
     })
-    if (!response.ok && response.status !== 403) throw new Error(`${response.status}`)
-    const { renewal = null } = response.ok ? await response.json() : {}
-    const changed = response.ok ? { endpoint, ...keys, renewal } : { renewal }
+    const { renewal } = response.status === 403 ? { renewal: null } : await response.json()
+    // A network may answer with its login page.
+    if (renewal === undefined) throw new Error(`${response.status}`)
+    const changed = renewal ? { endpoint, ...keys, renewal } : { renewal }
     await stored("readwrite", (states) => states.put({ ...state, ...changed }, scope))
   }
 

@@ -152,10 +152,15 @@ describe.skipIf(firefoxPath === undefined)("worker.js renews", { timeout: 60_000
     assert.equal((await state()).endpoint, first)
   })
 
-  it("once more when the service did not respond", async () => {
+  it.each([
+    ["the service did not respond", undefined],
+    ["the network answered instead of it", '{"login":"required"}']
+  ])("once more when %s", async (_, answer) => {
+    if (answer !== undefined) stage.files["/v1/subscriptions/replace"] = answer
+    const { renewal: secret } = await state()
     await device(`change({ api: "${stage.site.url}/v1" })`)
     await loses()
-    assert.equal((await state()).endpoint, first)
+    assert.deepInclude(await state(), { endpoint: first, renewal: secret })
     stage.files["/v1/subscriptions/replace"] = '{ "renewal": "next" }'
     const { endpoint: renewed } = await until(state, ({ renewal }) => renewal === "next")
     assert.equal(renewed, await endpoint())
