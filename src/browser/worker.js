@@ -150,7 +150,13 @@
     // A network may answer with its login page.
     if (renewal === undefined) throw new Error(`${response.status}`)
     const changed = renewal ? { endpoint, ...keys, renewal } : { renewal }
-    await stored("readwrite", (states) => states.put({ ...state, ...changed }, scope))
+    await stored("readwrite", (states) => {
+      const request = states.get(scope)
+      // A page of another scope may have taken the record over.
+      request.onsuccess = () =>
+        request.result?.renewal === state.renewal && states.put({ ...state, ...changed }, scope)
+      return request
+    })
   }
 
   const renewAlone = async () => {

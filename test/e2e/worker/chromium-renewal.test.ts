@@ -55,6 +55,31 @@ describe.skipIf(chromiumPath === undefined)("worker.js renews in Chromium", () =
     assert.deepEqual(await stored(), [endpoint])
   })
 
+  it("without the record of a page that wrote another one meanwhile", async () => {
+    await stage.page.evaluate("device.unsubscribe()")
+    await stage.evaluateIn(
+      "/worker.js",
+      `self.real = self.fetch
+      self.fetch = async (...given) => {
+        const response = await real(...given)
+        const { promise, resolve } = Promise.withResolvers()
+        indexedDB.open("bellcast", 1).onsuccess = ({ target }) => {
+          const transaction = target.result.transaction("state", "readwrite")
+          transaction.objectStore("state").clear()
+          transaction.oncomplete = resolve
+          target.result.close()
+        }
+        await promise
+        return response
+      }`
+    )
+    const before = await stage.page.evaluate("device.record()")
+    await changes("{}")
+    assert.isUndefined(await stage.page.evaluate("device.record()"))
+    await stage.evaluateIn("/worker.js", "self.fetch = real")
+    await stage.page.evaluate(`device.change(${JSON.stringify(before)})`)
+  })
+
   // The last one: from then on this Chromium cannot subscribe.
   it("nothing after 10 s without the push service, and frees the lock", async () => {
     const before = await stage.page.evaluate("device.record()")
