@@ -114,7 +114,7 @@ describe.skipIf(firefoxPath === undefined)("client.js and the service", () => {
     }
   )
 
-  it.each(["constructor", "__proto__"])("serves a user who is called %s", async (user) => {
+  it.each(["constructor", "__proto__", "zoë"])("serves a user who is called %s", async (user) => {
     const page = await stage.enabled({ user })
     await page.evaluate("push.disable()")
     await stage.expect(page, "off")

@@ -177,6 +177,19 @@ describe.skipIf(firefoxPath === undefined)("client.js in trouble", () => {
     await stage.becomes(page, "on")
   })
 
+  it("uses the registration of a worker that the site has", async () => {
+    const page = await stage.page()
+    const options = JSON.stringify({ url: stage.service.url, user: stage.user })
+    const given = JSON.stringify([basic(stage.user)])
+    await page.evaluate(`device.connect({
+      ...${options}, registration: navigator.serviceWorker.register("/worker.js")
+    }, ${given})`)
+    await page.evaluate(`push.enable({ channels: ["${stage.user}"] })`)
+    await stage.expect(page, "on")
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+    expect(await stage.publish(page, "By its own worker")).toEqual(["By its own worker"])
+  })
+
   it("leaves the worker of a PWA at its scope alone when it has a folder of its own", async () => {
     stage.files["/pwa.js"] = "self.isPwa = true"
     stage.files["/bellcast/worker.js"] = stage.files["/worker.js"]!

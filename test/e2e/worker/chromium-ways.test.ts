@@ -34,7 +34,7 @@ const files = {
     }
     clients.matchAll = async () => []
     clients.openWindow = async (url) => { self.opened = url }
-    self.bellcast = { onclick: () => new Promise(() => {}) }`),
+    self.bellcast = { onpush: () => new Promise(() => {}), onclick: () => new Promise(() => {}) }`),
   "/refused.js": after(`self.bellcast = { onpush: () => ({ title: "Hook", renotify: true }) }`),
   "/safari.js": after(`${badges}
     const { showNotification } = registration
@@ -164,6 +164,12 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     })`
     await stage.evaluateIn("/hanging.js", dispatch(clicked))
     assert.deepEqual(await stage.evaluateIn("/hanging.js", "[opened, waited]"), ["/a", [500]])
+  })
+
+  it("waits 3 s for a hook of pushes, then shows the original", async () => {
+    await stage.evaluateIn("/hanging.js", "waited.length = 0")
+    assert.equal((await stage.push('{"title":"Original"}', "/hanging/")).title, "Original")
+    assert.deepEqual(await stage.evaluateIn("/hanging.js", "waited"), [3000])
   })
 
   it("stays for a second in Chromium on macOS, which drops notifications else", async () => {
