@@ -146,8 +146,8 @@
         data: { endpoint, keys, vapid_public_key: state.key }
       })
     })
-    const { renewal } = response.status === 403 ? { renewal: null } : await response.json()
-    // A network may answer with its login page.
+    // Errno 121: the service refuses the secret. A network may answer with its login page.
+    const { errno, renewal = errno === 121 ? null : undefined } = await response.json()
     if (renewal === undefined) throw new Error(`${response.status}`)
     const changed = renewal ? { endpoint, ...keys, renewal } : { renewal }
     await stored("readwrite", (states) => {

@@ -11,6 +11,8 @@ export interface Site extends AsyncDisposable {
 export interface SiteFile {
   readonly body: string
   readonly headers?: Readonly<Record<string, string>>
+  /** Default 200. */
+  readonly status?: number
 }
 
 /** By path; read for each request, so a test may change them. */
@@ -19,10 +21,10 @@ export type SiteFiles = Record<string, string | SiteFile>
 const answer = (response: ServerResponse, path: string, files: SiteFiles) => {
   const file = files[path]
   if (file === undefined) return void response.writeHead(404).end()
-  const { body, headers } = typeof file === "string" ? { body: file } : file
+  const { body, headers, status = 200 } = typeof file === "string" ? { body: file } : file
   const type = path.endsWith(".js") ? "text/javascript" : "text/html"
   response
-    .writeHead(200, {
+    .writeHead(status, {
       "content-type": `${type}; charset=utf-8`,
       "cache-control": "no-store",
       ...headers

@@ -92,7 +92,10 @@ describe.skipIf(chromiumPath === undefined)("worker.js renews in Chromium", () =
       (held) => held === 1
     )
     await stage.page.evaluate("device.lock()")
-    assert.closeTo(performance.now() - begin, 12_500, 3_000)
+    const took = performance.now() - begin
+    assert.isAtLeast(took, 9_500)
+    // A busy machine takes longer; the lock of a worker that waits for ever is never free.
+    assert.isAtMost(took, 25_000)
     await stage.page.evaluate("device.unlock()")
     await changed
     assert.deepEqual(await stage.page.evaluate("device.record()"), before)

@@ -154,7 +154,8 @@ describe.skipIf(firefoxPath === undefined)("worker.js renews", { timeout: 60_000
 
   it.each([
     ["the service did not respond", undefined],
-    ["the network answered instead of it", '{"login":"required"}']
+    ["the network answered instead of it", '{"login":"required"}'],
+    ["a proxy refused the request", { body: "<h1>Forbidden</h1>", status: 403 }]
   ])("once more when %s", async (_, answer) => {
     if (answer !== undefined) stage.files["/v1/subscriptions/replace"] = answer
     const { renewal: secret } = await state()
