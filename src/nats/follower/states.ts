@@ -45,8 +45,8 @@ export class States extends Context.Service<
     /** The broadcasts that wait for their start. */
     readonly scheduled: Effect.Effect<ReadonlyArray<Scheduled>>
     /**
-     * Whether as many broadcasts wait for their start as may, of all or of this publisher, as far
-     * as this process knows.
+     * Whether a bound on broadcasts that wait for their start is reached: 10,000 in all, or 5,000
+     * of this publisher. This process may not know of the last ones yet.
      */
     readonly isFull: (publisher: string) => boolean
     /** Returns when one starts within `soonMillis` that the last reading did not have. */
@@ -56,7 +56,12 @@ export class States extends Context.Service<
   static readonly layer = Layer.effect(
     States,
     Effect.gen(function* () {
-      const index: Index = { changes: new Map(), scheduled: new Map(), added: Latch.makeUnsafe() }
+      const index: Index = {
+        seq: 0,
+        changes: new Map(),
+        scheduled: new Map(),
+        added: Latch.makeUnsafe()
+      }
       const { changes, scheduled } = index
       const latch = Latch.makeUnsafe()
       const warn = makeRateLimitedLog("states of broadcasts cannot be followed", Effect.logError)
@@ -83,7 +88,6 @@ export class States extends Context.Service<
 
 interface Stamped {
   readonly change: Pick<StateChange, "type" | "run">
-  readonly seq: number
   readonly at: number
 }
 
@@ -106,6 +110,8 @@ const countOf = (scheduled: Index["scheduled"], publisher: string): number => {
 }
 
 interface Index {
+  /** Sequence of the last message that was applied. */
+  seq: number
   /**
    * The last change of each broadcast that was paused or cancelled, as long as WORK has jobs of it.
    * The oldest are first.
@@ -128,7 +134,7 @@ const addSchedule = (
     return void scheduled.delete(broadcast)
   const startsAt = millisOf(schedule.at) ?? stored.at
   const { seq } = stored
-  // The first change is by the publisher, a later one may be by somebody else.
+  // The planner's change is by the publisher; one that came before it counts for who made it.
   const publisher = scheduled.get(broadcast)?.publisher ?? by
   scheduled.set(broadcast, { broadcast, channel, schedule, startsAt, seq, publisher })
   if (startsAt <= now + soonMillis) added.openUnsafe()
@@ -137,14 +143,16 @@ const addSchedule = (
 const add = (index: Index, stored: Stored, now: number): void => {
   const { changes } = index
   const { at, message, seq } = stored
+  // A second reading begins with what was applied before.
+  if (seq <= index.seq) return
+  index.seq = seq
   const change = changeIn(message)
-  // A second reading begins with changes that later ones have overtaken.
-  if (change === undefined || seq <= (changes.get(change.broadcast)?.seq ?? 0)) return
+  if (change === undefined) return
   const { broadcast, run, type } = change
   changes.delete(broadcast)
   // Without an entry a job of the first run has the same order: its pushes are sent.
   if (run > 0 || orderOf({ run, type }) !== "send")
-    changes.set(broadcast, { change: { run, type }, seq, at })
+    changes.set(broadcast, { change: { run, type }, at })
   addSchedule(index, change, stored, now)
   for (const [oldest, then] of changes) {
     if (then.at >= now - streams.work.maxAgeMillis) break
