@@ -8,7 +8,7 @@ import { fitsOnePush } from "#domain/broadcast.ts"
 import { WantedState } from "#domain/broadcast-state.ts"
 import { changeState, type Origin, reschedule, standingOf } from "#nats/broadcasts/state.ts"
 import { directToken } from "#streams/tokens.ts"
-import { bodyBytesMax, readBody } from "../http/body.ts"
+import { readBody } from "../http/body.ts"
 import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
@@ -16,7 +16,7 @@ import { demandRoom } from "../quotas/room.ts"
 import { findOwn, mayPublish } from "./broadcast.ts"
 import { published } from "./publish/accepted.ts"
 import { bodiesMax } from "./publish/direct-post.ts"
-import { directOf, withOptions } from "./publish/publish.ts"
+import { directOf, isTooLargeWritten, withOptions } from "./publish/publish.ts"
 import { Shown, shown } from "./view.ts"
 
 const { at, data, data_by_locale, rate } = published
@@ -51,8 +51,7 @@ const storedPayload = Effect.fnUntraced(function* (
   if (data === undefined && data_by_locale === undefined) return {}
   const body = { data: data ?? {}, data_by_locale: data_by_locale ?? {} }
   if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
-  if (channel !== directToken && Buffer.byteLength(JSON.stringify(body)) > bodyBytesMax)
-    return yield* refuse("bodyTooLarge")
+  if (channel !== directToken && isTooLargeWritten(body)) return yield* refuse("bodyTooLarge")
   const to = { channels: [], users: [], except: [] }
   return yield* directOf({ body, to }, randomUUID())
 })

@@ -140,7 +140,7 @@ export const pushData: ReadonlyArray<Case> = [
   }),
   define({
     name: "accepts variants that JSON writes longer than they came, within bounds",
-    request: (api) => publish(api, writtenLonger(60)),
+    request: (api) => publish(api, writtenLonger(30)),
     expected: { status: 202 }
   })
 ]

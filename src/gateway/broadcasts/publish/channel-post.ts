@@ -10,7 +10,7 @@ import { type ErrorDetail, refuse } from "../../http/errors.ts"
 import type { Call } from "../../http/request.ts"
 import type { Operation } from "../../operation.ts"
 import { accept, publishDoc, published } from "./accepted.ts"
-import { type Given, readGiven, withOptions } from "./publish.ts"
+import { type Given, isTooLargeWritten, readGiven, withOptions } from "./publish.ts"
 
 const Body = Schema.Struct(published)
 
@@ -19,12 +19,6 @@ interface Input extends Given {
 }
 
 const decodeBody = readBody(Body)
-
-/**
- * Bytes of data and variants as they are written into one message of LOG (32 KiB), with its headers
- * beside them. JavaScript writes 1e20, 4 bytes of a body, as 21.
- */
-const writtenBytesMax = 28 * 1024
 
 const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
   const given = readGiven(request, errors)
@@ -39,9 +33,7 @@ export const broadcastPost: Operation<Input> = {
   read,
   run: Effect.fnUntraced(function* (input, call) {
     const id = yield* channelIdOf(call.params)
-    const { data, data_by_locale } = input.body
-    if (Buffer.byteLength(JSON.stringify({ data, data_by_locale })) > writtenBytesMax)
-      return yield* refuse("bodyTooLarge")
+    if (isTooLargeWritten(input.body)) return yield* refuse("bodyTooLarge")
     const to = { channels: [channelToken(id)], users: [], except: [] }
     const path = `/channels/${encodeURIComponent(id)}`
     return yield* accept({ ...input, to, isPlain: true }, path, call)

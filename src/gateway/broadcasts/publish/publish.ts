@@ -22,8 +22,10 @@ import { States } from "#nats/follower/states.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { decodeToken, directToken } from "#streams/tokens.ts"
+import { bodyBytesMax } from "../../http/body.ts"
 import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../../http/errors.ts"
 import type { ApiRequest } from "../../http/request.ts"
 import { demandRoom } from "../../quotas/room.ts"
@@ -34,6 +36,16 @@ export interface Given {
   readonly headers: Readonly<Record<string, string>>
   readonly key: string | undefined
 }
+
+/**
+ * Whether the payload of a broadcast to one channel is larger as JSON writes it than a body may be:
+ * of 1e20, 4 bytes of a body, it makes 21. Then it might not fit into a message of LOG.
+ */
+export const isTooLargeWritten = ({
+  data,
+  data_by_locale
+}: Pick<BroadcastBody, "data" | "data_by_locale">): boolean =>
+  Buffer.byteLength(JSON.stringify({ data, data_by_locale })) > bodyBytesMax
 
 /** Adds what is wrong with the headers to `errors`. */
 export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Given => {
@@ -176,16 +188,21 @@ const lookedThrough = 100
  * publisher may not have received the response.
  */
 const demandPlace = Effect.fnUntraced(function* (
-  { headers }: Broadcast,
+  { headers, key }: Broadcast,
   caller: Caller,
   subject: string,
   messageId: string
 ) {
-  const start = laterStart((name) => headers[name], yield* Clock.currentTimeMillis)
+  const now = yield* Clock.currentTimeMillis
+  const start = laterStart((name) => headers[name], now)
   if (start === undefined || !(yield* States).isFull(caller.id)) return
+  if (key === undefined) return yield* refuse("tooManyScheduled")
   const bounds = { before: Number.POSITIVE_INFINITY, limit: lookedThrough }
   const newest = yield* (yield* EventLog).newest("log", subject, bounds)
-  const isStored = newest.some(({ header }) => header("Nats-Msg-Id") === messageId)
+  const isStored = newest.some(
+    ({ at, header }) =>
+      header("Nats-Msg-Id") === messageId && at > now - streams.log.duplicateWindowMillis
+  )
   if (!isStored) return yield* refuse("tooManyScheduled")
 })
 
