@@ -2,6 +2,7 @@
 // push's last outcome has the number and time of its next attempt, so a crash at any point loses
 // nothing.
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { RetryJob } from "#domain/job.ts"
@@ -33,8 +34,10 @@ import { conflictLeaves } from "./record/until-written.ts"
 import type { JobTools } from "./tools.ts"
 
 const drainingAfterMillis = 1_000
-/** A subscription that was read so long ago is read again before its push is sent. */
+/** A read older than this is repeated before the push is sent: the browser may have moved. */
 const presentMillis = 100
+/** The checks before a push are made again if they took longer: NATS was slow meanwhile. */
+const checksMillis = 1_000
 
 interface RetryTools extends JobTools {
   readonly log: EventLog["Service"]
@@ -51,7 +54,11 @@ export const endOf = (target: Present, expiresAt: number, now: number): UnsentEn
   return now >= expiresAt ? { fate: "expired", reason: "expired" } : undefined
 }
 
-const isGone = (error: unknown): error is Gone => error === "moved" || error === "left"
+/** Fails with the end of the push where it must not be sent any more. */
+type Check = Effect.Effect<void, UnsentEnd | NatsUnavailable>
+
+const isEnd = (error: unknown): error is UnsentEnd =>
+  typeof error === "object" && error !== null && "fate" in error
 
 const makeAttempt = Effect.fnUntraced(function* <E>(
   tools: RetryTools,
@@ -59,7 +66,7 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   next: NextAttempt,
   { to, variantOf }: Payload,
   turn: Turn,
-  ready: (check: Effect.Effect<void, Gone | NatsUnavailable>) => Effect.Effect<void, E>
+  ready: (check: Check) => Effect.Effect<void, E>
 ) {
   const { buckets, orderOf, publicKeys, record, send } = tools
   const readAt = yield* monotonicMillis
@@ -80,14 +87,14 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
   // The push may have waited for minutes in the send queue, and for a permit.
   const check = Effect.gen(function* () {
     if ((yield* monotonicMillis) - readAt < presentMillis) return
-    const again = yield* presentTarget(buckets, job, to)
-    if (typeof again === "string") return yield* Effect.fail(again)
+    // `send` finds out whether the push has expired.
+    const endNow = endOf(yield* presentTarget(buckets, job, to), Number.POSITIVE_INFINITY, 0)
+    if (endNow !== undefined) return yield* Effect.fail(endNow)
   })
   const attempt = yield* send(push, ready(check)).pipe(
-    Effect.catch((error) => (isGone(error) ? Effect.succeed(error) : Effect.fail(error)))
+    Effect.catch((error) => (isEnd(error) ? Effect.succeed(error) : Effect.fail(error)))
   )
-  if (typeof attempt === "string")
-    return ended(yield* Clock.currentTimeMillis, { fate: "gone", reason: attempt })
+  if (isEnd(attempt)) return ended(yield* Clock.currentTimeMillis, attempt)
   if (attempt.decidedBy === "process") turn.giveBack()
   const result = yield* record.resultOf({ target, ref: job, attempt, number: next.number, locale })
   const isDeferredUnsent = attempt.kind === "deferred" && attempt.decidedBy === "process"
@@ -145,14 +152,13 @@ const step = (
   let permitsTaken = 0
   // Taken after the place in the send queue, as everywhere: in the other order two pushes could
   // deadlock.
-  const ready = Effect.fnUntraced(function* (
-    turn: Turn,
-    check: Effect.Effect<void, Gone | NatsUnavailable>
-  ) {
+  const ready = Effect.fnUntraced(function* (turn: Turn, check: Check) {
     yield* permits.take(job.broadcast)
     permitsTaken = 1
-    yield* check
-    yield* checkNext(log, job, next)
+    yield* Effect.andThen(checkNext(log, job, next), check).pipe(
+      Effect.timed,
+      Effect.repeat({ until: ([took]) => Duration.toMillis(took) < checksMillis })
+    )
     // Delivered again, the push of a cancelled broadcast ends unsent; that of a paused one waits.
     if (draining() || orderOf(job) !== "send") return yield* Effect.fail("stop" as const)
     if (!(yield* turn.take)) return yield* Effect.fail("stop" as const)

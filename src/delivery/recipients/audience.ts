@@ -72,7 +72,7 @@ const listsOf = Effect.fnUntraced(function* (
   return lists
 })
 
-/** Fails where a subscription that was read gets nothing any more. */
+/** Fails if the subscription was removed, replaced or moved since it was read. */
 const checkNow = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   { id, stored, user }: Target
