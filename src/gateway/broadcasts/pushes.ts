@@ -77,11 +77,10 @@ export const pushesGet: Operation<Input> = {
   exposes: ["Next-Page"],
   read,
   run: Effect.fnUntraced(function* ({ listing, outcome, service, user }, call) {
+    const isAllowed = user === undefined || (yield* isOperator(call.caller!))
+    if (user !== undefined && isAllowed) call.isAbout(user.user)
     const origin = yield* findOwn(call)
-    if (user !== undefined) {
-      if (!(yield* isOperator(call.caller!))) return yield* refuse("forbidden")
-      call.isAbout(user.user)
-    }
+    if (!isAllowed) return yield* refuse("forbidden")
     const limit = yield* limitOf(listing, pushesMax)
     const { i = 0, seq = 1 } = listing.token?.last_object ?? {}
     const { next, rows } = yield* listPushes(origin, {

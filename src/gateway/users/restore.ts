@@ -65,8 +65,8 @@ export const restorePost: Operation<void> = {
   access: "operator",
   run: Effect.fnUntraced(function* (_, call) {
     const user = yield* userInPath(call)
-    const id = yield* idInPath(call)
     call.isAbout(user.user)
+    const id = yield* idInPath(call)
     return yield* restore({ ...call, user }, id)
   }),
   doc: {
