@@ -112,9 +112,9 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
   })
 
   it("follows scheduled broadcasts to their end, or to their cancellation", async () => {
-    const startedIn = (millis: number) => ({ at: new Date(Date.now() + millis).toISOString() })
-    const soon = await broadcast(stage, ["201"], 1, startedIn(12_000))
-    const never = await broadcast(stage, ["201"], 1, startedIn(600_000))
+    const startsIn = (millis: number) => ({ at: new Date(Date.now() + millis).toISOString() })
+    const soon = await broadcast(stage, ["201"], 1, startsIn(12_000))
+    const never = await broadcast(stage, ["201"], 1, startsIn(600_000))
     const [sent, stopped] = await Promise.all([soon.open(), never.open()])
     await when(stopped, ({ events }) => events.length > 0)
     await changeState(stage.url, never.id, "cancelled")

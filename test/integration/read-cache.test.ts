@@ -29,7 +29,7 @@ const withCache = async (
     readonly natsUrl: string
   }) => Effect.Effect<void, unknown>
 ) => {
-  await using nats = await startNats()
+  await using nats = await startNats({ syncAlways: false })
   const run = Effect.gen(function* () {
     yield* provision(1)
     const buckets = yield* Buckets

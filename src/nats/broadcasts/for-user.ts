@@ -104,8 +104,8 @@ const merged = (
  */
 export const listForUser = Effect.fnUntraced(function* (user: UserToken, selection: ByUser) {
   const isShown = makeMayReach(user, selection.channel)
-  const startedThen = yield* Effect.cached(startedIn(selection))
-  const all = { ...selection, startedThen, publisher: undefined, state: undefined, isShown }
+  const startedInSpan = yield* Effect.cached(startedIn(selection))
+  const all = { ...selection, startedInSpan, publisher: undefined, state: undefined, isShown }
   const lists = yield* Effect.forEach(
     yield* placesFor(user, selection),
     (channel) => listBroadcasts({ ...all, channel }),

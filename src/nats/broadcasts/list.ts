@@ -34,7 +34,7 @@ export interface Selection<E, R> {
   /** Broadcasts that are read at once; absent: 100. */
   readonly readMax?: number
   /** `startedIn` the selection, for several lists with the same times. */
-  readonly startedThen?: ReturnType<typeof startedIn>
+  readonly startedInSpan?: ReturnType<typeof startedIn>
   /** Undefined: any. */
   readonly publisher: string | undefined
   /** Undefined: any. */
@@ -73,10 +73,10 @@ const makeRead = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) 
   const { channel } = selection
   const log = yield* EventLog
   const begin = yield* firstSince(selection.since, 1)
-  const startedThen = selection.startedThen ?? (yield* Effect.cached(startedIn(selection)))
+  const startedInSpan = selection.startedInSpan ?? (yield* Effect.cached(startedIn(selection)))
   const filter = channel === undefined ? filters.broadcasts : subjects.broadcast("*", channel)
   const startedOnly = Effect.fnUntraced(function* (before: number, size: number) {
-    const wanted = (yield* startedThen).filter(
+    const wanted = (yield* startedInSpan).filter(
       (start) => start.broadcast < before && (channel === undefined || start.channel === channel)
     )
     const ids = wanted.slice(0, size).map(({ broadcast }) => broadcast)
