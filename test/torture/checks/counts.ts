@@ -17,7 +17,8 @@ const fatesOf = ({ accepted, pushes }: RecordedBroadcast): Record<string, number
 /** The least and the greatest possible number of named users without a subscription. */
 const withoutOf = (broadcast: Broadcast): readonly [number, number] => {
   const claimsOf = (user: User) => user.subscriptions.map((one) => claimOf(one, broadcast))
-  const claims = [...broadcast.users].map(claimsOf)
+  const named = [...broadcast.users].filter((user) => !broadcast.except.has(user))
+  const claims = named.map(claimsOf)
   const sure = claims.filter((all) => all.every((claim) => claim === "must not")).length
   const possible = claims.filter((all) => all.every((claim) => claim !== "must")).length
   return [broadcast.strangers + sure, broadcast.strangers + possible]

@@ -1,7 +1,6 @@
 // Broadcasts in the ways that a publisher has: POST, onto NATS, and to users by a request on NATS;
 // each with and without a key or an id by which a repetition is known. Those with one are repeated
 // until acknowledged; the others are tried once, and stay unknown when no acknowledgement came.
-import { createHash } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import { headers as natsHeaders } from "@nats-io/transport-node"
 import { subjects } from "#streams/subjects.ts"
@@ -12,6 +11,7 @@ import type { RigClient } from "../nats/client.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
 import type { Request } from "./http.ts"
+import { makeRecipients, toOf } from "./recipients.ts"
 import type { Stop } from "./states.ts"
 
 /** A publisher whose right ends. */
@@ -33,8 +33,6 @@ const ways = [
   "to users",
   "to users with key"
 ] as const
-/** Enough more users that a broadcast does not fit into one message and has parts. */
-const strangersMax = 950
 const pauseMillis = 300
 const aheadMillisMax = 20_000
 
@@ -48,10 +46,6 @@ const headersOf = ({ at, rate }: { readonly at?: string; readonly rate?: number 
 
 const refused = "refused"
 
-/** The id of a user who never came. */
-const strangerOf = (marker: string, i: number) =>
-  `basicauth:${createHash("sha256").update(`${marker} ${i}`).digest("hex")}`
-
 export const makePublish = (
   model: Model,
   gateways: Gateways,
@@ -62,6 +56,7 @@ export const makePublish = (
   stopSome: Stop
 ): Publish => {
   let count = 0
+  const recipients = makeRecipients(model, random)
 
   /** Returns the id, or that the publisher may not; undefined: unknown. */
   const request = async (broadcast: Broadcast, asked: Request, guest: Guest | undefined) => {
@@ -82,11 +77,8 @@ export const makePublish = (
   }
 
   const toUsers = (broadcast: Broadcast, body: object, headers: Headers, guest?: Guest) => {
-    const { channels, marker, strangers } = broadcast
-    const unknown = Array.from({ length: strangers }, (_, i) => strangerOf(marker, i))
-    const users = [...[...broadcast.users].map(({ id }) => id), ...unknown]
     const [method, path] = guest === undefined ? ["NATS", "publish"] : ["POST", "/broadcasts"]
-    const whole = { ...body, to: { channels, users } }
+    const whole = { ...body, to: toOf(broadcast) }
     return request(broadcast, { method, path, body: whole, headers }, guest)
   }
 
@@ -99,20 +91,6 @@ export const makePublish = (
       return ack.seq
     } catch {
       return undefined
-    }
-  }
-
-  /** The recipients: a channel; or users, half the time together with a channel. */
-  const audience = (
-    via: Broadcast["via"],
-    channel: string
-  ): Pick<Broadcast, "channels" | "users" | "strangers"> => {
-    if (!via.startsWith("to users")) return { channels: [channel], users: new Set(), strangers: 0 }
-    const users = Array.from({ length: random.between(1, 20) }, () => random.pick(model.users))
-    return {
-      channels: random.chance(0.5) ? [channel] : [],
-      users: new Set(users),
-      strangers: random.chance(0.3) ? random.between(1, strangersMax) : 0
     }
   }
 
@@ -142,7 +120,7 @@ export const makePublish = (
     const startedAt = performance.now()
     const broadcast: Broadcast = {
       marker,
-      ...audience(via, channel),
+      ...recipients(via, channel, guest !== undefined),
       via,
       cycle: cycle(),
       startedAt,

@@ -2,7 +2,7 @@
 // times by two requests at the same moment, of which one must find it done.
 import { setTimeout as sleep } from "node:timers/promises"
 import { operator } from "../fleet/users.ts"
-import { againOf, type Broadcast, type Model, payloadOf } from "../model/model.ts"
+import { againOf, type Broadcast, type Model, namesUsers, payloadOf } from "../model/model.ts"
 import type { Recorded, RecordedBroadcast } from "../model/recorded.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
@@ -59,10 +59,10 @@ export const makeRedrive = (
     if (found.length === 0) return
     const { former, id, undelivered } = random.pick(found)
     done.add(id)
-    const { channels, strangers, users } = former
+    const { channels, except, exceptedStrangers, strangers, users } = former
     const marker = againOf(former.marker)
     const again: Broadcast = {
-      ...{ marker, channels, strangers, users, undelivered },
+      ...{ marker, channels, users, except, strangers, exceptedStrangers, undelivered },
       via: "redrive",
       cycle: cycle(),
       startedAt: performance.now(),
@@ -76,6 +76,6 @@ export const makeRedrive = (
     again.ackedAt = performance.now()
     if (new Set(ids).size > 1) model.wrong.push(`${id} was sent again as ${ids.join(" and ")}`)
     // Its publisher has no right to all users.
-    if (users.size === 0) await stopSome(again)
+    if (!namesUsers(again)) await stopSome(again)
   }
 }

@@ -44,6 +44,7 @@ const claimOfSubscription = (subscription: Subscription, broadcast: Broadcast): 
 }
 
 const claimOfUser = (user: User, broadcast: Broadcast): Claim => {
+  if (broadcast.except.has(user)) return "must not"
   if (broadcast.users.has(user)) return "must"
   const memberships = broadcast.channels.flatMap((channel) => user.memberships.get(channel) ?? [])
   return strongest(memberships.map((membership) => claimOfMembership(membership, broadcast)))

@@ -68,13 +68,23 @@ export interface Right {
   revoked?: Change
 }
 
-export interface Broadcast {
-  /** In its payload or its Topic: how pushes are told apart. */
-  readonly marker: string
+export interface Recipients {
   readonly channels: ReadonlyArray<string>
   readonly users: ReadonlySet<User>
+  /** Get nothing, whatever else names them. */
+  readonly except: ReadonlySet<User>
   /** Users named besides, of whom nothing is stored. */
   readonly strangers: number
+  readonly exceptedStrangers: number
+}
+
+/** Whether somebody needs the right `users` for it, beside the rights to its channels. */
+export const namesUsers = ({ channels, except, users }: Recipients): boolean =>
+  channels.length === 0 || users.size + except.size > 0
+
+export interface Broadcast extends Recipients {
+  /** In its payload or its Topic: how pushes are told apart. */
+  readonly marker: string
   readonly via:
     | "post"
     | "post with key"
