@@ -121,7 +121,7 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
     const audience = random.fork("audience")
     await fill(changes, audience, usersOf(audience, isShort))
     const context = { nodes, nats, fleet, folder, say }
-    const stop = makeStop(gateways, random.fork("stop"))
+    const stop = makeStop(gateways, nats.directUrl, random.fork("stop"))
     const publishes = random.fork("publish")
     const cycle = () => world.cycle
     const publish = makePublish(model, gateways, client, publishes, cycle, stop)

@@ -1,66 +1,84 @@
-// A publisher who stops broadcasts while they are sent: cancels some, pauses and resumes others.
-// Postpones some that have not started.
+// People who stop broadcasts while they are sent: they cancel some, pause and resume others, and
+// change some that have not started.
 import { setTimeout as sleep } from "node:timers/promises"
-import { publisher } from "../fleet/users.ts"
-import { acknowledge, type Broadcast, begin } from "../model/model.ts"
+import { operator, publisher } from "../fleet/users.ts"
+import { acknowledge, type Broadcast, begin, namesUsers } from "../model/model.ts"
 import type { Random } from "../random.ts"
+import { byCommand, byRequest, repeat } from "./attempts.ts"
 import type { Gateways } from "./gateways.ts"
 import type { Request } from "./http.ts"
 
 /** Stops a broadcast that was acknowledged, or leaves it alone. */
 export type Stop = (broadcast: Broadcast) => Promise<void>
 
-type Verb = "cancel" | "pause" | "resume" | "postpone"
+type Verb = "cancel" | "pause" | "resume"
+/** Operators change states by requests and by the command. */
+type Actor = "publisher" | "operator" | "command"
 
 const states = { cancel: "cancelled", pause: "paused", resume: "running" } as const
-/** The error of a change that the present state does not allow. */
-const impossible = 124
-const pauseMillis = 300
 /** From the acknowledgement to the first change, and between two. */
 const waitMillisMax = 3_000
 const postponedMillis = 5_000
 
-/** A broadcast that was published to users by a request on NATS is changed by one, too. */
-const requestOf = ({ id, via }: Broadcast, verb: Verb): Request => {
-  const patch = { method: "PATCH", path: `/broadcasts/${id}`, user: publisher }
-  if (verb === "postpone") {
-    const at = new Date(Date.now() + postponedMillis).toISOString()
-    return { ...patch, body: { data: { at } } }
-  }
+/**
+ * Publishers change a broadcast to users by a request on NATS, as they published it. Operators may
+ * change the state of every broadcast.
+ */
+const requestOf = (broadcast: Broadcast, verb: Verb, actor: Exclude<Actor, "command">): Request => {
+  const { id, via } = broadcast
+  const path = `/broadcasts/${id}`
+  const body = { data: { state: states[verb] } }
+  if (actor === "operator") return { method: "PATCH", path, user: operator, body }
   return via.startsWith("to users")
     ? { method: "NATS", path: verb, body: { broadcast: String(id) } }
-    : { ...patch, body: { data: { state: states[verb] } } }
+    : { method: "PATCH", path, user: publisher, body }
 }
 
-export const makeStop = (gateways: Gateways, random: Random): Stop => {
-  /** Repeats the change until it is made, or impossible. Returns whether it is made. */
-  const change = async (broadcast: Broadcast, verb: Verb): Promise<boolean> => {
-    while (true) {
-      const { body, status } = await gateways.once(requestOf(broadcast, verb), [200])
-      if (status === 200) return true
-      if (status === 409 && body?.errno === impossible) return false
-      await sleep(pauseMillis)
+export const makeStop = (gateways: Gateways, natsUrl: string, random: Random): Stop => {
+  const postpone = async ({ id }: Broadcast) => {
+    const requestOf = (): Request => {
+      const at = new Date(Date.now() + postponedMillis).toISOString()
+      const path = `/broadcasts/${id}`
+      return { method: "PATCH", path, user: publisher, body: { data: { at } } }
     }
+    await repeat(byRequest(gateways, requestOf))
   }
 
-  const cancel = async (broadcast: Broadcast) => {
+  const change = async (broadcast: Broadcast, verb: Verb, actor: Actor): Promise<boolean> => {
+    const attempt =
+      actor === "command"
+        ? byCommand(natsUrl, "broadcast", verb, String(broadcast.id))
+        : byRequest(gateways, () => requestOf(broadcast, verb, actor))
+    return (await repeat(attempt)) === "made"
+  }
+
+  const cancel = async (broadcast: Broadcast, actor: Actor) => {
     broadcast.cancelled = begin()
-    if (await change(broadcast, "cancel")) acknowledge(broadcast.cancelled)
+    if (await change(broadcast, "cancel", actor)) acknowledge(broadcast.cancelled)
     else delete broadcast.cancelled
   }
 
+  /** The right of a guest may have ended, and no publisher over HTTP may name users. */
+  const actorOf = ({ right, via, ...to }: Broadcast): Actor => {
+    const isOthers = right !== undefined || (via === "redrive" && namesUsers(to))
+    if (!isOthers && random.chance(0.7)) return "publisher"
+    return random.chance(0.7) ? "operator" : "command"
+  }
+
   return async (broadcast) => {
-    if (broadcast.right !== undefined || !random.chance(0.3)) return
+    const { isScheduled, right } = broadcast
+    if (!random.chance(right !== undefined ? 0.1 : 0.3)) return
+    const actor = actorOf(broadcast)
     const wait = () => sleep(random.between(0, waitMillisMax))
     await wait()
-    const isPublishers = broadcast.isScheduled && !broadcast.via.startsWith("to users")
-    if (isPublishers && random.chance(0.5)) return void (await change(broadcast, "postpone"))
-    if (random.chance(0.5)) return cancel(broadcast)
-    if (!(await change(broadcast, "pause"))) return
+    const isPublishers = right === undefined && !namesUsers(broadcast)
+    if (isScheduled && isPublishers && random.chance(0.5)) return postpone(broadcast)
+    if (random.chance(0.5)) return cancel(broadcast, actor)
+    if (!(await change(broadcast, "pause", actor))) return
     await wait()
-    if (random.chance(0.2)) return cancel(broadcast)
-    if (!(await change(broadcast, "resume")) || random.chance(0.7)) return
+    if (random.chance(0.2)) return cancel(broadcast, actorOf(broadcast))
+    if (!(await change(broadcast, "resume", actorOf(broadcast))) || random.chance(0.7)) return
     await wait()
-    return cancel(broadcast)
+    return cancel(broadcast, actor)
   }
 }
