@@ -5,6 +5,7 @@ import { type Check, type Figures, few, type Look } from "./checks/check.ts"
 import { counts } from "./checks/counts.ts"
 import { kept, registrations } from "./checks/kept.ts"
 import { answers, logs } from "./checks/logs.ts"
+import { changed, pauses } from "./checks/orders.ts"
 import { rebuild } from "./checks/rebuild.ts"
 import { resources } from "./checks/resources.ts"
 import { duplicates, once, sent } from "./checks/sent.ts"
@@ -23,6 +24,8 @@ const checks: ReadonlyArray<Check> = [
   sent,
   once,
   duplicates,
+  changed,
+  pauses,
   counts,
   kept,
   registrations,
@@ -58,6 +61,7 @@ const noFigures = (): Figures => ({
   duplicates: 0,
   endedOtherwise: 0,
   redriven: 0,
+  ownPauses: 0,
   rssMax: 0,
   descriptorsMax: 0
 })
@@ -97,12 +101,16 @@ export const runCycle = async (
 ): Promise<CycleOutcome> => {
   world.cycle = cycle
   const watch = plan.watches ? watchStepsBack(world.client) : undefined
+  const healing = new AbortController()
+  const resumed = world.mayPause ? world.resumes(healing.signal) : undefined
   const { failures, load, repeats } = await trouble(world, plan, cycle)
   const { fleet, model, nats, recorded } = world
   const healed = await heal(
     { fleet, model, nats, recorded, pending: load.pending },
     plan.healBounds
   )
+  healing.abort()
+  await resumed
   world.say(`healed in ${healed.seconds} s; ${healed.ailments.join("; ")}`)
   await watch?.stop()
   // What did not heal is judged by all that was recorded, too.

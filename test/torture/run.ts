@@ -33,10 +33,12 @@ const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 
 
 const report = (outcome: CycleOutcome) => {
   const { duplicatesMax, figures, healSeconds, passed } = outcome
-  const { acknowledged, descriptorsMax, duplicates, missed, pushes, redriven, rssMax } = figures
+  const { acknowledged, descriptorsMax, duplicates, missed, pushes } = figures
+  const { ownPauses, redriven, rssMax } = figures
   say(
     `${acknowledged} broadcasts acknowledged, ${redriven} of them redrives, ` +
       `${pushes} pushes, ${missed} missed, ` +
+      `${ownPauses} own pauses, ` +
       `${duplicates} of at most ${duplicatesMax} duplicates, healed in ${healSeconds} s, ` +
       `${rssMax} MiB, ${descriptorsMax} descriptors: ${passed} checks passed`
   )

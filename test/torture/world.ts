@@ -7,12 +7,14 @@ import type { Context, NatsServers, Nodes } from "./faults/fault.ts"
 import { startNatsServers } from "./faults/nats-servers.ts"
 import { closedChannel, makeFleet } from "./fleet/fleet.ts"
 import type { FleetMember } from "./fleet/member.ts"
+import { thisProgram } from "./fleet/programs.ts"
 import { type Changes, makeChanges } from "./load/changes.ts"
 import { makeGateways } from "./load/gateways.ts"
 import { makeGuests, type Visit } from "./load/guests.ts"
 import { makeOperator } from "./load/operator.ts"
 import { makePublish, type Publish } from "./load/publish.ts"
 import { makeRedrive, type Redrive } from "./load/redrives.ts"
+import { makeResumes, type Resumes } from "./load/resumes.ts"
 import { makeStop } from "./load/states.ts"
 import { type Model, makeModel } from "./model/model.ts"
 import { makeRecorded, type Recorded } from "./model/recorded.ts"
@@ -32,6 +34,9 @@ export interface World extends Context, AsyncDisposable {
   readonly publish: Publish
   readonly guests: Visit
   readonly redrive: Redrive
+  readonly resumes: Resumes
+  /** Whether broadcasts may pause themselves: the earlier commit knows no `pause_when`. */
+  readonly mayPause: boolean
   readonly random: Random
   /** `BELLCAST_UNRECORDED_PUSHES_MAX`: what a killed process may send twice. */
   readonly permits: number
@@ -124,7 +129,7 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
     const stop = makeStop(gateways, nats.directUrl, random.fork("stop"))
     const publishes = random.fork("publish")
     const cycle = () => world.cycle
-    const publish = makePublish(model, gateways, client, publishes, cycle, stop)
+    const publish = makePublish(model, gateways, client, publishes, () => world, stop)
     const redrives = random.fork("redrives")
     const world: World = {
       ...context,
@@ -135,6 +140,10 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
       changes,
       publish,
       guests: makeGuests(model, operator, publish, random.fork("guests")),
+      resumes: makeResumes(gateways, random.fork("resumes")),
+      get mayPause() {
+        return program === thisProgram || this.cycle > 1
+      },
       redrive: makeRedrive(model, recorded, gateways, redrives, cycle, stop),
       random,
       permits,

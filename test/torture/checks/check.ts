@@ -35,6 +35,8 @@ export interface Figures {
   endedOtherwise: number
   /** Redrives, which are among the acknowledged. */
   redriven: number
+  /** Pauses of broadcasts by themselves. */
+  ownPauses: number
   rssMax: number
   descriptorsMax: number
 }

@@ -53,6 +53,10 @@ const countsOfBroadcast = async (look: Look, recorded: RecordedBroadcast) => {
     )
   if (data.finished !== true) parts.push("is not finished")
   const state = broadcast.cancelled?.ackedAt === undefined ? "finished" : "cancelled"
+  if (!broadcast.terms.some(({ rate }) => rate === data.rate))
+    parts.push(`has the rate ${data.rate}, not ${broadcast.terms[0]!.rate}`)
+  if (data.pause_when?.failed_share !== broadcast.failedShare)
+    parts.push(`has the failed share ${data.pause_when?.failed_share}`)
   if (data.state !== state) parts.push(`is ${data.state}, not ${state}`)
   return parts.map((part) => `GET broadcast ${recorded.id}: ${part}`)
 }

@@ -11,6 +11,7 @@ import type { RigClient } from "../nats/client.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
 import type { Request } from "./http.ts"
+import { drawOptions, headersOf, payloadOfBroadcast } from "./options.ts"
 import { makeRecipients, toOf } from "./recipients.ts"
 import type { Stop } from "./states.ts"
 
@@ -34,25 +35,25 @@ const ways = [
   "to users with key"
 ] as const
 const pauseMillis = 300
-const aheadMillisMax = 20_000
 
 type Headers = Record<string, string>
 
-/** Options of a request, for a NATS client. */
-const headersOf = ({ at, rate }: { readonly at?: string; readonly rate?: number }): Headers => ({
-  ...(at === undefined ? {} : { "Bellcast-Start-At": at }),
-  ...(rate === undefined ? {} : { "Bellcast-Rate": String(rate) })
-})
-
 const refused = "refused"
+
+/** What publishers go by. */
+export interface Now {
+  /** The cycle under way. */
+  readonly cycle: number
+  /** Whether all processes know `pause_when`. */
+  readonly mayPause: boolean
+}
 
 export const makePublish = (
   model: Model,
   gateways: Gateways,
   nats: RigClient,
   random: Random,
-  /** The cycle under way. */
-  cycle: () => number,
+  now: () => Now,
   stopSome: Stop
 ): Publish => {
   let count = 0
@@ -109,12 +110,11 @@ export const makePublish = (
     if (isEmpty || random.chance(0.3)) headers["Topic"] = marker
     if (via.endsWith("with key")) headers["Idempotency-Key"] = marker
     if (via === "nats with id") headers["Nats-Msg-Id"] = marker
-    const text = "x".repeat(random.between(0, 1_500))
-    const isScheduled = random.chance(0.2)
-    const at = new Date(Date.now() + random.between(1_000, aheadMillisMax)).toISOString()
-    const rate = random.chance(0.2) ? random.between(50, 1_000) : undefined
-    const options = { ...(isScheduled ? { at } : {}), ...(rate === undefined ? {} : { rate }) }
-    const body = { data: isEmpty ? {} : { marker, text } }
+    const { cycle, mayPause } = now()
+    const options = drawOptions(random, mayPause)
+    const mayFail = options.pause_when !== undefined && random.chance(0.5)
+    const failingShare = mayFail ? random.between(10, 40) / 100 : 0
+    const body = { data: isEmpty ? {} : payloadOfBroadcast(random, marker, 0, failingShare) }
     if (!via.startsWith("nats")) Object.assign(body, options)
     else Object.assign(headers, headersOf(options))
     const startedAt = performance.now()
@@ -122,9 +122,11 @@ export const makePublish = (
       marker,
       ...recipients(via, channel, guest !== undefined),
       via,
-      cycle: cycle(),
+      cycle,
       startedAt,
-      isScheduled,
+      isScheduled: options.at !== undefined,
+      terms: [{ rate: options.rate, edition: 0 }],
+      failedShare: options.pause_when?.failed_share,
       ...(guest === undefined ? {} : { right: guest.right })
     }
     model.broadcasts.set(marker, broadcast)

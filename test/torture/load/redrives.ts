@@ -59,10 +59,10 @@ export const makeRedrive = (
     if (found.length === 0) return
     const { former, id, undelivered } = random.pick(found)
     done.add(id)
-    const { channels, except, exceptedStrangers, strangers, users } = former
+    const { channels, except, exceptedStrangers, strangers, terms, users } = former
     const marker = againOf(former.marker)
     const again: Broadcast = {
-      ...{ marker, channels, users, except, strangers, exceptedStrangers, undelivered },
+      ...{ marker, channels, users, except, strangers, exceptedStrangers, undelivered, terms },
       via: "redrive",
       cycle: cycle(),
       startedAt: performance.now(),

@@ -7,6 +7,7 @@ import type { Random } from "../random.ts"
 import { byCommand, byRequest, repeat } from "./attempts.ts"
 import type { Gateways } from "./gateways.ts"
 import type { Request } from "./http.ts"
+import { makeReschedule } from "./reschedule.ts"
 
 /** Stops a broadcast that was acknowledged, or leaves it alone. */
 export type Stop = (broadcast: Broadcast) => Promise<void>
@@ -18,7 +19,6 @@ type Actor = "publisher" | "operator" | "command"
 const states = { cancel: "cancelled", pause: "paused", resume: "running" } as const
 /** From the acknowledgement to the first change, and between two. */
 const waitMillisMax = 3_000
-const postponedMillis = 5_000
 
 /**
  * Publishers change a broadcast to users by a request on NATS, as they published it. Operators may
@@ -35,14 +35,7 @@ const requestOf = (broadcast: Broadcast, verb: Verb, actor: Exclude<Actor, "comm
 }
 
 export const makeStop = (gateways: Gateways, natsUrl: string, random: Random): Stop => {
-  const postpone = async ({ id }: Broadcast) => {
-    const requestOf = (): Request => {
-      const at = new Date(Date.now() + postponedMillis).toISOString()
-      const path = `/broadcasts/${id}`
-      return { method: "PATCH", path, user: publisher, body: { data: { at } } }
-    }
-    await repeat(byRequest(gateways, requestOf))
-  }
+  const reschedule = makeReschedule(gateways, random)
 
   const change = async (broadcast: Broadcast, verb: Verb, actor: Actor): Promise<boolean> => {
     const attempt =
@@ -67,12 +60,11 @@ export const makeStop = (gateways: Gateways, natsUrl: string, random: Random): S
 
   return async (broadcast) => {
     const { isScheduled, right } = broadcast
-    if (!random.chance(right !== undefined ? 0.1 : 0.3)) return
+    if (!random.chance(right !== undefined ? 0.1 : isScheduled ? 0.6 : 0.3)) return
     const actor = actorOf(broadcast)
     const wait = () => sleep(random.between(0, waitMillisMax))
     await wait()
-    const isPublishers = right === undefined && !namesUsers(broadcast)
-    if (isScheduled && isPublishers && random.chance(0.5)) return postpone(broadcast)
+    if (isScheduled && random.chance(0.7)) return reschedule(broadcast)
     if (random.chance(0.5)) return cancel(broadcast, actor)
     if (!(await change(broadcast, "pause", actor))) return
     await wait()

@@ -82,6 +82,14 @@ export interface Recipients {
 export const namesUsers = ({ channels, except, users }: Recipients): boolean =>
   channels.length === 0 || users.size + except.size > 0
 
+/** How a broadcast is sent, which its publisher may change before it starts. */
+export interface Terms {
+  /** Pushes a second, at most; undefined: as fast as they can be sent. */
+  readonly rate: number | undefined
+  /** In its payload: 0 at first. */
+  readonly edition: number
+}
+
 export interface Broadcast extends Recipients {
   /** In its payload or its Topic: how pushes are told apart. */
   readonly marker: string
@@ -96,6 +104,10 @@ export interface Broadcast extends Recipients {
   readonly cycle: number
   readonly startedAt: number
   ackedAt?: number
+  /** More than one where no response said whether a change was made. */
+  terms: ReadonlyArray<Terms>
+  /** It pauses when this share of its pushes fails; undefined: never by itself. */
+  readonly failedShare?: number | undefined
   /** Whether its publisher gave it a time to start at. */
   readonly isScheduled: boolean
   /** When such a broadcast started: at the first of these times at least, at the second at most. */
@@ -134,6 +146,8 @@ export interface Model {
   readonly latest: Map<string, string>
   /** By marker, then by browser. */
   readonly receipts: Map<string, Map<Device, Receipts>>
+  /** The editions of payloads that arrived, by marker. */
+  readonly editions: Map<string, Set<number>>
   /** What no fault explains, such as a push that cannot be decrypted. */
   readonly wrong: Array<string>
 }
@@ -144,6 +158,7 @@ export const makeModel = (channels: ReadonlyArray<string>): Model => ({
   broadcasts: new Map(),
   latest: new Map(),
   receipts: new Map(),
+  editions: new Map(),
   wrong: []
 })
 
@@ -151,13 +166,29 @@ export const receiptsOf = (model: Model, marker: string, of: Device): Receipts |
   model.receipts.get(marker)?.get(of)
 
 /** Pushes count for the last redrive: those of the broadcast before had ended. */
+const markerOf = ({ latest }: Model, payload: string): string => latest.get(payload) ?? payload
+
+/** What a push says. */
+export interface Said {
+  /** The marker in its payload, or its Topic where it has no payload. */
+  readonly payload: string
+  readonly edition: number
+  /** Its push service fails once for this share of the browsers. */
+  readonly failingShare: number
+}
+
+export const takeArrival = (model: Model, { edition, payload }: Said): void => {
+  const marker = markerOf(model, payload)
+  model.editions.set(marker, (model.editions.get(marker) ?? new Set()).add(edition))
+}
+
 export const takeReceipt = (
   model: Model,
   payload: string,
   of: Device,
   kind: keyof Receipts
 ): void => {
-  const marker = model.latest.get(payload) ?? payload
+  const marker = markerOf(model, payload)
   if (!model.broadcasts.has(marker)) return void model.wrong.push(`unknown broadcast ${marker}`)
   const all = model.receipts.get(marker) ?? new Map<Device, Receipts>()
   model.receipts.set(marker, all)

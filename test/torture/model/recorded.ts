@@ -1,6 +1,7 @@
 // What the service has recorded in LOG and WORK, read past it and counted by the rig's own rules.
 import type { JsMsg } from "@nats-io/jetstream"
 import { decodeMessage } from "#domain/messages/messages.ts"
+import type { PushResult } from "#domain/outcome.ts"
 import { filters, parseBroadcast, parseOfBroadcast, parseSubscription } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import type { RigClient } from "../nats/client.ts"
@@ -16,6 +17,10 @@ export interface RecordedPush {
   last: { readonly fate: string; readonly reason: string; readonly status: number | undefined }
   /** Attempts without a response: the push may have been taken all the same. */
   unanswered: number
+  /** An attempt counted. */
+  isTried: boolean
+  /** An attempt that counted failed, for another reason than that its push service throttles. */
+  isFailed: boolean
 }
 
 export interface RecordedBroadcast {
@@ -33,6 +38,15 @@ export interface RecordedBroadcast {
   /** Whether it waits for a time when it is stored. */
   readonly isScheduled: boolean
   readonly starts: Array<Start>
+  /** Pauses because too many pushes failed. */
+  readonly ownPauses: Array<OwnPause>
+}
+
+interface OwnPause {
+  /** A resume begins the next one. */
+  readonly run: number
+  readonly attempted: number
+  readonly failed: number
 }
 
 /** The start of a scheduled broadcast. */
@@ -58,6 +72,13 @@ const markerOf = (message: JsMsg): string | undefined => {
   return topic ?? JSON.parse(message.string()).data?.marker
 }
 
+/** Section 4.8 of the contract: what counts towards `pause_when`. */
+const isFailure = ({ attempt, fate, reason }: PushResult): boolean =>
+  attempt > 0 &&
+  (fate === "dead" ||
+    fate === "expired" ||
+    (fate === "retrying" && reason !== "throttled" && reason !== "lane-throttled"))
+
 const takeOutcome = (
   broadcast: RecordedBroadcast,
   of: "shard" | "push",
@@ -65,14 +86,18 @@ const takeOutcome = (
 ) => {
   broadcast.accepted += message.pushes
   broadcast.withoutSubscription += message.withoutSubscription ?? 0
-  for (const { fate, reason, status, subscription, user } of message.results) {
+  for (const result of message.results) {
+    const { fate, reason, status, subscription, user } = result
     const last = { fate, reason, status }
     const key = `${user}.${subscription}`
-    const push = broadcast.pushes.get(key) ?? { firsts: 0, ends: 0, unanswered: 0, last }
+    const none = { firsts: 0, ends: 0, unanswered: 0, isTried: false, isFailed: false }
+    const push = broadcast.pushes.get(key) ?? { ...none, last }
     push.last = last
     if (of === "shard") push.firsts++
     if (fate === "retrying" && status === undefined) push.unanswered++
     if (fate !== "retrying") push.ends++
+    if (result.attempt > 0) push.isTried = true
+    if (isFailure(result)) push.isFailed = true
     broadcast.pushes.set(key, push)
   }
 }
@@ -98,8 +123,8 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     const none = { accepted: 0, withoutSubscription: 0 }
     const dueAt = Date.parse(message.headers?.get("Bellcast-Start-At") ?? "")
     const isScheduled = dueAt > message.time.getTime()
-    const fresh = { pushes, ...none, planned: false, rejected: false, isScheduled, starts: [] }
-    broadcasts.set(message.seq, { id: message.seq, channel, marker, ...fresh })
+    const facts = { planned: false, rejected: false, isScheduled, starts: [], ownPauses: [] }
+    broadcasts.set(message.seq, { id: message.seq, channel, marker, pushes, ...none, ...facts })
   }
 
   const takeLog = (message: JsMsg) => {
@@ -113,6 +138,8 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
       const start = { at: message.time.getTime(), dueAt: Date.parse(fact.schedule.at) }
       broadcasts.get(fact.broadcast)?.starts.push({ seq: message.seq, ...start })
     }
+    if (fact.type === "broadcast.paused/1" && fact.because !== undefined)
+      broadcasts.get(fact.broadcast)?.ownPauses.push({ run: fact.run, ...fact.because })
     const end = (id: string, why: string) =>
       removals.set(`${parseSubscription(message.subject)}.${id}`, why)
     if (fact.type === "subscription.gone/1") end(fact.id, `gone: ${fact.cause}`)

@@ -1,11 +1,13 @@
 // One push service of the rig: an HTTP/1.1 or HTTP/2 server on loopback that checks VAPID, decrypts
 // every push, and behaves as badly as it is told to.
+import { hash } from "node:crypto"
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { createSecureServer, type ServerHttp2Session } from "node:http2"
 import type { AddressInfo, Server, Socket } from "node:net"
 import { readBody } from "../../support/push-checks.ts"
 import { testCertificate } from "../../support/tls.ts"
+import type { Said } from "../model/model.ts"
 import { type Behaviour, type Receipt, well } from "./behaviour.ts"
 import type { Browser } from "./browser.ts"
 import { vapidCheck } from "./vapid.ts"
@@ -17,7 +19,9 @@ export interface OriginEvents<Subscription> {
   ) =>
     | { readonly browser: Browser; readonly isGone: boolean; readonly of: Subscription }
     | undefined
-  /** `marker`: the broadcast that the decrypted payload or the header Topic names. */
+  /** A push came. Its receipt follows. */
+  readonly arrived: (said: Said) => void
+  /** `marker`: the broadcast that the push names. */
   readonly received: (of: Subscription, marker: string, receipt: Receipt) => void
   /** The sender did something that no sender may do. */
   readonly wrong: (what: string) => void
@@ -32,13 +36,14 @@ export interface Origin extends AsyncDisposable {
   readonly refusedTokens: () => number
 }
 
-/** The broadcast that a push belongs to. Throws when it cannot be opened or names two. */
-const markerOf = (browser: Browser, body: Buffer, topic: unknown): string => {
-  const payload = body.length === 0 ? undefined : JSON.parse(browser.open(body).toString())
-  const marker = payload === undefined ? topic : payload.marker
+/** Throws when a push cannot be opened, or names no broadcast or two. */
+const saidIn = (browser: Browser, body: Buffer, topic: unknown): Said => {
+  const empty = { marker: topic, edition: 0, failingShare: 0 }
+  const { edition, failingShare, marker } =
+    body.length === 0 ? empty : JSON.parse(browser.open(body).toString())
   if (typeof marker !== "string") throw new Error("a push names no broadcast")
   if (topic !== undefined && topic !== marker) throw new Error("Topic is that of another broadcast")
-  return marker
+  return { payload: marker, edition, failingShare }
 }
 
 /** A response that did not leave whole: the sender cannot know that its push was taken. */
@@ -77,6 +82,18 @@ const makeLeaving = () => {
   }
 }
 
+/** Whether this is the first push to one of the browsers that it fails for. */
+const makeFailsOnce = () => {
+  const failed = new Set<string>()
+  return ({ failingShare, payload }: Said, path: string): boolean => {
+    const name = `${payload} ${path}`
+    if (failed.has(name) || hash("sha256", name, "buffer").readUInt8() >= failingShare * 256)
+      return false
+    failed.add(name)
+    return true
+  }
+}
+
 export const startOrigin = async <Subscription>(
   name: string,
   protocol: Origin["protocol"],
@@ -87,6 +104,7 @@ export const startOrigin = async <Subscription>(
   let refusedTokens = 0
   const sockets = new Set<Socket>()
   const isAfterGoaway = makeLeaving()
+  const failsOnce = makeFailsOnce()
 
   const play = (response: ServerResponse, told: (receipt: Receipt) => void) => {
     const answer = (status: number, receipt: Receipt, headers: Record<string, string> = {}) => {
@@ -134,11 +152,16 @@ export const startOrigin = async <Subscription>(
       if (!/expired|more than a day/.test(refusal)) events.wrong(`VAPID: ${refusal}`)
       return void response.writeHead(403).end(refusal)
     }
-    const marker = markerOf(found.browser, body, request.headers["topic"])
-    const told = (receipt: Receipt) => events.received(found.of, marker, receipt)
-    if (!found.isGone) return play(response, told)
-    told("gone")
-    response.writeHead(410).end()
+    const said = saidIn(found.browser, body, request.headers["topic"])
+    events.arrived(said)
+    const told = (receipt: Receipt) => events.received(found.of, said.payload, receipt)
+    if (found.isGone) {
+      told("gone")
+      return void response.writeHead(410).end()
+    }
+    if (!failsOnce(said, request.url!)) return play(response, told)
+    told("refused")
+    response.writeHead(503).end()
   }
 
   const onRequest = (request: IncomingMessage, response: ServerResponse) =>

@@ -1,6 +1,6 @@
 // The push services of a run: several origins, and the subscriptions that they know.
 import { randomBytes } from "node:crypto"
-import { type Device, type Model, takeReceipt } from "../model/model.ts"
+import { type Device, type Model, takeArrival, takeReceipt } from "../model/model.ts"
 import type { Random } from "../random.ts"
 import { makeBrowser } from "./browser.ts"
 import { type Origin, startOrigin } from "./origin.ts"
@@ -40,6 +40,7 @@ export const startPushServices = async (
           if (of === undefined) return undefined
           return { browser: of.browser, isGone: of.unsubscribedAt !== undefined, of }
         },
+        arrived: (said) => takeArrival(model, said),
         received: (of, marker, receipt) => takeReceipt(model, marker, of, receipt),
         wrong: (what) => model.wrong.push(what)
       })
