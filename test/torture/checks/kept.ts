@@ -35,6 +35,8 @@ export const kept: Check = patient({
       if (removed?.ackedAt !== undefined && live.has(key))
         violations.push(`${name} was removed by its user, or moved, and is still there`)
     })
+    for (const key of look.model.squatted)
+      if (live.has(key)) violations.push(`a squatter has ${key}`)
     return few(violations)
   }
 })

@@ -10,6 +10,7 @@ import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
 import type { Operator } from "./operator.ts"
 import { addSubscription, makeRenewals, preferRenewal } from "./renewals.ts"
+import { makeSquatters } from "./squatters.ts"
 
 export interface Changes {
   /** A new user with so many subscriptions, registered on some channels. */
@@ -35,6 +36,7 @@ export const makeChanges = (
   // A user who registered twice for a channel would leave the first registration behind in the
   // model.
   const [everyone, ...others] = model.channels as readonly [string, ...Array<string>]
+  const squat = makeSquatters(model, gateways, random)
   const renew = makeRenewals(model, gateways, push, random)
   let users = 0
   // Some users change again within seconds: a late write of an old value then shows.
@@ -147,6 +149,7 @@ export const makeChanges = (
       random.pick(live).device.unsubscribedAt ??= performance.now()
       return
     }
+    if (kind < 0.59) return squat(user)
     if (kind < 0.75) return renew(user)
     if (live.length >= 6) return
     return kind < 0.88 ? takeOver(user) : subscribe(user)

@@ -148,6 +148,8 @@ export interface Model {
   readonly receipts: Map<string, Map<Device, Receipts>>
   /** The editions of payloads that arrived, by marker. */
   readonly editions: Map<string, Set<number>>
+  /** Names of subscriptions that squatters tried to store, and must not have. */
+  readonly squatted: Set<string>
   /** What no fault explains, such as a push that cannot be decrypted. */
   readonly wrong: Array<string>
 }
@@ -159,6 +161,7 @@ export const makeModel = (channels: ReadonlyArray<string>): Model => ({
   latest: new Map(),
   receipts: new Map(),
   editions: new Map(),
+  squatted: new Set(),
   wrong: []
 })
 
