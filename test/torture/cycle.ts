@@ -6,6 +6,7 @@ import { counts } from "./checks/counts.ts"
 import { kept, registrations } from "./checks/kept.ts"
 import { answers, logs } from "./checks/logs.ts"
 import { changed, pauses } from "./checks/orders.ts"
+import { rates } from "./checks/rates.ts"
 import { rebuild } from "./checks/rebuild.ts"
 import { resources } from "./checks/resources.ts"
 import { duplicates, once, sent } from "./checks/sent.ts"
@@ -24,6 +25,7 @@ const checks: ReadonlyArray<Check> = [
   sent,
   once,
   duplicates,
+  rates,
   changed,
   pauses,
   counts,
@@ -61,6 +63,8 @@ const noFigures = (): Figures => ({
   duplicates: 0,
   endedOtherwise: 0,
   redriven: 0,
+  paced: 0,
+  fastest: 0,
   ownPauses: 0,
   rssMax: 0,
   descriptorsMax: 0

@@ -35,6 +35,10 @@ export interface Figures {
   endedOtherwise: number
   /** Redrives, which are among the acknowledged. */
   redriven: number
+  /** Broadcasts with more pushes than their rate allows at once. */
+  paced: number
+  /** Most attempts in 10 s, in percent of the rate. */
+  fastest: number
   /** Pauses of broadcasts by themselves. */
   ownPauses: number
   rssMax: number

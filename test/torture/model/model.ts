@@ -146,6 +146,8 @@ export interface Model {
   readonly latest: Map<string, string>
   /** By marker, then by browser. */
   readonly receipts: Map<string, Map<Device, Receipts>>
+  /** When push services read pushes, by marker. A push whose token is refused does not count. */
+  readonly arrivals: Map<string, Array<number>>
   /** The editions of payloads that arrived, by marker. */
   readonly editions: Map<string, Set<number>>
   /** Names of subscriptions that squatters tried to store, and must not have. */
@@ -160,6 +162,7 @@ export const makeModel = (channels: ReadonlyArray<string>): Model => ({
   broadcasts: new Map(),
   latest: new Map(),
   receipts: new Map(),
+  arrivals: new Map(),
   editions: new Map(),
   squatted: new Set(),
   wrong: []
@@ -180,8 +183,11 @@ export interface Said {
   readonly failingShare: number
 }
 
-export const takeArrival = (model: Model, { edition, payload }: Said): void => {
+export const takeArrival = (model: Model, { edition, payload }: Said, at: number): void => {
   const marker = markerOf(model, payload)
+  const arrivals = model.arrivals.get(marker) ?? []
+  model.arrivals.set(marker, arrivals)
+  arrivals.push(at)
   model.editions.set(marker, (model.editions.get(marker) ?? new Set()).add(edition))
 }
 

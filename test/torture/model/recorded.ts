@@ -30,6 +30,8 @@ export interface RecordedBroadcast {
   readonly marker: string | undefined
   /** By pseudonym and subscription. */
   readonly pushes: Map<string, RecordedPush>
+  /** When attempts began that sent something, in milliseconds since the epoch. */
+  readonly attempts: Array<number>
   /** Sum of the sizes that the shards stated. */
   accepted: number
   withoutSubscription: number
@@ -87,7 +89,8 @@ const takeOutcome = (
   broadcast.accepted += message.pushes
   broadcast.withoutSubscription += message.withoutSubscription ?? 0
   for (const result of message.results) {
-    const { fate, reason, status, subscription, user } = result
+    const { at, fate, millis, reason, status, subscription, user } = result
+    if (millis > 0) broadcast.attempts.push(at - millis)
     const last = { fate, reason, status }
     const key = `${user}.${subscription}`
     const none = { firsts: 0, ends: 0, unanswered: 0, isTried: false, isFailed: false }
@@ -120,7 +123,7 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     const former = broadcasts.get(redrives)?.marker
     const marker = former === undefined ? markerOf(message) : againOf(former)
     const pushes = new Map<string, RecordedPush>()
-    const none = { accepted: 0, withoutSubscription: 0 }
+    const none = { attempts: [], accepted: 0, withoutSubscription: 0 }
     const dueAt = Date.parse(message.headers?.get("Bellcast-Start-At") ?? "")
     const isScheduled = dueAt > message.time.getTime()
     const facts = { planned: false, rejected: false, isScheduled, starts: [], ownPauses: [] }

@@ -19,8 +19,8 @@ export interface OriginEvents<Subscription> {
   ) =>
     | { readonly browser: Browser; readonly isGone: boolean; readonly of: Subscription }
     | undefined
-  /** A push came. Its receipt follows. */
-  readonly arrived: (said: Said) => void
+  /** A push came, at this time of performance.now(). Its receipt follows. */
+  readonly arrived: (said: Said, at: number) => void
   /** `marker`: the broadcast that the push names. */
   readonly received: (of: Subscription, marker: string, receipt: Receipt) => void
   /** The sender did something that no sender may do. */
@@ -138,6 +138,7 @@ export const startOrigin = async <Subscription>(
 
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     if (behaviour.kind === "leaving" && isAfterGoaway(request, behaviour.streams)) return
+    const at = performance.now()
     // A killed sender ends in mid-body. That is no fault of the push.
     const body = await readBody(request, true).catch(() => undefined)
     if (body === undefined) return void response.destroy()
@@ -153,7 +154,7 @@ export const startOrigin = async <Subscription>(
       return void response.writeHead(403).end(refusal)
     }
     const said = saidIn(found.browser, body, request.headers["topic"])
-    events.arrived(said)
+    events.arrived(said, at)
     const told = (receipt: Receipt) => events.received(found.of, said.payload, receipt)
     if (found.isGone) {
       told("gone")

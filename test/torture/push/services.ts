@@ -40,7 +40,7 @@ export const startPushServices = async (
           if (of === undefined) return undefined
           return { browser: of.browser, isGone: of.unsubscribedAt !== undefined, of }
         },
-        arrived: (said) => takeArrival(model, said),
+        arrived: (said, at) => takeArrival(model, said, at),
         received: (of, marker, receipt) => takeReceipt(model, marker, of, receipt),
         wrong: (what) => model.wrong.push(what)
       })
