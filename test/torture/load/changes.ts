@@ -149,10 +149,10 @@ export const makeChanges = (
       random.pick(live).device.unsubscribedAt ??= performance.now()
       return
     }
-    if (kind < 0.59) return squat(user)
-    if (kind < 0.75) return renew(user)
+    if (kind < 0.63) return squat(user)
+    if (kind < 0.8) return renew(user)
     if (live.length >= 6) return
-    return kind < 0.88 ? takeOver(user) : subscribe(user)
+    return kind < 0.9 ? takeOver(user) : subscribe(user)
   }
 
   return {
