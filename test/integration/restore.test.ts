@@ -107,7 +107,7 @@ describe("a push service that called 8 of 20 gone by mistake", () => {
     assert.equal((await call(service.url, "GET", "/subscriptions", "user0")).body.data[0].visits, 2)
     assert.deepEqual(await putsBy(nats.url), [
       ...Array(22).fill("user"),
-      ...Array(8).fill("restore")
+      ...Array(8).fill("operator")
     ])
 
     push.reset()

@@ -38,7 +38,8 @@ const report = (outcome: CycleOutcome) => {
   say(
     `${acknowledged} broadcasts acknowledged, ${redriven} of them redrives, ` +
       `${pushes} pushes, ${missed} missed, ` +
-      `${paced} broadcasts paced, at most at ${fastest} % of their rate, ${ownPauses} own pauses, ` +
+      `${paced} broadcasts paced, at most at ${fastest} % of their rate, ` +
+      `${ownPauses} own pauses, ` +
       `${duplicates} of at most ${duplicatesMax} duplicates, healed in ${healSeconds} s, ` +
       `${rssMax} MiB, ${descriptorsMax} descriptors: ${passed} checks passed`
   )
