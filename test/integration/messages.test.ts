@@ -1,5 +1,4 @@
-// What a broadcast without a start, a rate or a bound of its own stores: no message more than it
-// needs.
+// The messages of a broadcast without a start, a rate or `pause_when`: no more than it needs.
 import { assert, it } from "vitest"
 import { finished, join, publish } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"

@@ -1,4 +1,4 @@
-// What operators changed of a user: subscriptions that they gave back, suspensions that they ended,
+// Changes of a user by operators: subscriptions that they gave back, suspensions that they ended,
 // and registrations that they removed.
 import * as Effect from "effect/Effect"
 import { operatorIn } from "#domain/broadcast-publisher.ts"

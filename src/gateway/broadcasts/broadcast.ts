@@ -42,7 +42,7 @@ export const maySee = Effect.fnUntraced(function* (
   may: typeof maySend = maySend
 ) {
   const { source, stored } = origin
-  // Who sent a broadcast again did so as an operator, which is no right to publish.
+  // An operator sends broadcasts again, which gives no right to publish.
   if (source !== "redrive" && publisherOf(source, stored.header) === caller.id) return true
   return (yield* isOperator(caller)) || (yield* mayPublish(caller, origin, may))
 })

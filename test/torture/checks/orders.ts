@@ -1,4 +1,4 @@
-// What publishers order of broadcasts beside whom they go to: another payload before the start, and
+// Orders of publishers beside whom a broadcast goes to: another payload before the start, and
 // a pause when too many pushes fail.
 import type { Broadcast } from "../model/model.ts"
 import type { RecordedBroadcast } from "../model/recorded.ts"

@@ -1,4 +1,4 @@
-// What broadcasts say, and how they are to be sent.
+// The payloads of broadcasts, and how they are to be sent.
 import type { Terms } from "../model/model.ts"
 import type { Random } from "../random.ts"
 

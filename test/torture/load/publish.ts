@@ -40,7 +40,7 @@ type Headers = Record<string, string>
 
 const refused = "refused"
 
-/** What publishers go by. */
+/** The state of the rig that publishers go by. */
 export interface Now {
   /** The cycle under way. */
   readonly cycle: number

@@ -106,7 +106,7 @@ export interface Broadcast extends Recipients {
   ackedAt?: number
   /** More than one where no response said whether a change was made. */
   terms: ReadonlyArray<Terms>
-  /** It pauses when this share of its pushes fails; undefined: never by itself. */
+  /** The broadcast pauses when this share of its pushes fails; undefined: never by itself. */
   readonly failedShare?: number | undefined
   /** Whether its publisher gave it a time to start at. */
   readonly isScheduled: boolean
@@ -174,7 +174,7 @@ export const receiptsOf = (model: Model, marker: string, of: Device): Receipts |
 /** Pushes count for the last redrive: those of the broadcast before had ended. */
 const markerOf = ({ latest }: Model, payload: string): string => latest.get(payload) ?? payload
 
-/** What a push says. */
+/** The payload of a push. */
 export interface Said {
   /** The marker in its payload, or its Topic where it has no payload. */
   readonly payload: string
