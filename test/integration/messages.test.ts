@@ -18,7 +18,7 @@ const kindsOf = async ({ jsm }: NatsAdmin, id: string) => {
   return kinds.sort()
 }
 
-it("is a plan, a job, a claim, an outcome and an end beside the broadcast", async () => {
+it("a broadcast to one browser stores a plan, a job, a claim, an outcome and its end", async () => {
   await using nats = await startNats()
   await using push = await startPushService()
   await using service = await startService({ natsUrl: nats.url })
