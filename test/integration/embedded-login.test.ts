@@ -97,4 +97,5 @@ it("has a memory limit that follows the machine", async () => {
   const limit = Number(/(?:^|\0)GOMEMLIMIT=(\d+)MiB\0/.exec(environment)?.[1])
   const expected = memoryLimitBytes(totalmem(), process.constrainedMemory())
   assert.equal(limit, Math.floor(expected / 1024 ** 2))
+  assert.include(environment, "\0GOGC=50\0")
 })

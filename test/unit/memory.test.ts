@@ -16,7 +16,10 @@ it.for([
 })
 
 it("stays as the environment has it", () => {
-  assert.deepEqual(goEnvironment({ A: "b", GOMEMLIMIT: "1GiB" }), { A: "b", GOMEMLIMIT: "1GiB" })
+  const set = { A: "b", GOMEMLIMIT: "1GiB", GOGC: "off" }
+  assert.deepEqual(goEnvironment(set), set)
   assert.match(goEnvironment({ A: "b" })["GOMEMLIMIT"] ?? "", /^\d+MiB$/)
-  assert.match(goEnvironment({ GOMEMLIMIT: "" })["GOMEMLIMIT"] ?? "", /^\d+MiB$/)
+  const unset = goEnvironment({ GOMEMLIMIT: "", GOGC: "" })
+  assert.match(unset["GOMEMLIMIT"] ?? "", /^\d+MiB$/)
+  assert.equal(unset["GOGC"], "50")
 })
