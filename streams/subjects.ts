@@ -59,6 +59,12 @@ export const subjects = {
   /** A push that delivery gave up, with the reason. */
   deadLetter: (channel: ChannelToken, broadcast: number, user: UserToken, subscription: string) =>
     `bellcast.dead.${channel}.${broadcast}.${user}.${subscription}`,
+  /**
+   * An operator looked at a user, or at the pushes to a user of a broadcast, in this minute since
+   * the epoch. Written once.
+   */
+  look: (user: UserToken, operator: UserToken, at: "user" | number, minute: number) =>
+    `bellcast.look.${user}.${operator}.${at}.${minute}`,
   /** Core NATS request of an internal service to the API: gateways respond. */
   api: (source: string, operation: string) => `bellcast.api.${source}.${operation}`,
   /** Core NATS, not stored: the projector publishes the last sequence that it applied. */
@@ -97,6 +103,7 @@ export const filters = {
   retriesOf: (broadcast: number) => `bellcast.job.retry.*.${broadcast}.>`,
   planOf: (broadcast: number) => `bellcast.plan.*.${broadcast}`,
   deadLetters: "bellcast.dead.>",
+  looksAt: (user: UserToken) => `bellcast.look.${user}.>`,
   deadLettersOf: (broadcast: number) => `bellcast.dead.*.${broadcast}.>`
 } as const
 

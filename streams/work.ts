@@ -1,5 +1,5 @@
-// WORK: plans, jobs, outcomes and dead letters. They are many and expire, so LOG stays small and
-// quick to replay.
+// WORK: plans, jobs, outcomes, dead letters, and what operators looked at. They are many and expire,
+// so LOG stays small and quick to replay.
 import type { StreamSpec } from "./spec.ts"
 import { filters } from "./subjects.ts"
 
@@ -7,7 +7,13 @@ const dayMillis = 24 * 60 * 60_000
 
 export const work = {
   name: "BELLCAST_WORK",
-  subjects: ["bellcast.plan.>", "bellcast.job.>", "bellcast.outcome.>", "bellcast.dead.>"],
+  subjects: [
+    "bellcast.plan.>",
+    "bellcast.job.>",
+    "bellcast.outcome.>",
+    "bellcast.dead.>",
+    "bellcast.look.>"
+  ],
   // The longest TTL of a push is 28 days (the limit of FCM). One week more for audits.
   maxAgeMillis: 35 * dayMillis,
   maxBytes: 4 * 1024 ** 3,

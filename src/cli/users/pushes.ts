@@ -1,5 +1,5 @@
 // `bellcast audit --user USER`: which broadcasts could go to a user, what became of each push, and
-// what operators changed of the user.
+// what operators changed and looked at of the user.
 
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -15,6 +15,7 @@ import { demandBroadcast } from "../nats/broadcast.ts"
 import { printRows } from "../terminal/table.ts"
 import { changesByOperators, shownChanges } from "./by-operators.ts"
 import { userGiven } from "./given.ts"
+import { looksAt, shownLooks } from "./looks.ts"
 
 /** Broadcasts whose pushes are read at once. */
 const pageMax = 50
@@ -109,7 +110,7 @@ const selected = (user: UserToken, filters: Filters, now: number) => {
 
 /**
  * Prints the pushes to a user: of one broadcast, or of those that the filters select. Without a
- * broadcast or channel also what operators changed.
+ * broadcast or channel also what operators changed, and looked at.
  */
 export const auditUser = Effect.fnUntraced(function* (
   given: string,
@@ -132,4 +133,6 @@ export const auditUser = Effect.fnUntraced(function* (
   const before = Option.match(filters.before, { onNone: () => now, onSome: Number })
   const changes = yield* changesByOperators(user, since, before)
   if (changes.length > 0) yield* printRows(json, changes, shownChanges)
+  const looks = yield* looksAt(user, since, before)
+  if (looks.length > 0) yield* printRows(json, looks, shownLooks)
 })

@@ -1,4 +1,5 @@
-// Facts that change no state of users: rejected commands, and secrets that are in use. Pure.
+// Facts that change no state of users: rejected commands, secrets that are in use, and what operators
+// looked at. Pure.
 import * as Schema from "effect/Schema"
 
 /**
@@ -30,5 +31,13 @@ export type KeyAdopted = typeof KeyAdopted.Type
  */
 export const UseridSecretAdopted = Schema.Struct({
   fingerprint: Schema.String,
+  at: Schema.Int
+})
+
+/** An operator looked at a user: at the pushes of a broadcast, or at all that is known. */
+export const Look = Schema.Struct({
+  /** The id of the operator. */
+  by: Schema.String,
+  broadcast: Schema.optionalKey(Schema.Int),
   at: Schema.Int
 })

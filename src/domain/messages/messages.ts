@@ -31,7 +31,7 @@ import {
   SubscriptionStruck,
   SubscriptionSuspended
 } from "../subscription/strike.ts"
-import { CommandRejected, KeyAdopted, UseridSecretAdopted } from "./facts.ts"
+import { CommandRejected, KeyAdopted, Look, UseridSecretAdopted } from "./facts.ts"
 
 export const messages = {
   "subscription.put/1": SubscriptionPut,
@@ -69,7 +69,8 @@ export const messages = {
   "shard/1": ShardJob,
   "retry/1": RetryJob,
   "outcome/1": Outcome,
-  "dead/1": DeadLetter
+  "dead/1": DeadLetter,
+  "look/1": Look
 } as const
 
 export type MessageType = keyof typeof messages

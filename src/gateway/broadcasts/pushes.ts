@@ -12,6 +12,7 @@ import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readQuery } from "../listing/read-query.ts"
 import { singles } from "../listing/singles.ts"
+import { recordLook } from "../looks.ts"
 import { userIdFault } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { isOperator } from "../operators.ts"
@@ -81,6 +82,7 @@ export const pushesGet: Operation<Input> = {
     if (user !== undefined && isAllowed) call.isAbout(user.user)
     const origin = yield* findOwn(call)
     if (!isAllowed) return yield* refuse("forbidden")
+    if (user !== undefined) yield* recordLook(call, user.user, origin.stored.seq)
     const limit = yield* limitOf(listing, pushesMax)
     const { i = 0, seq = 1 } = listing.token?.last_object ?? {}
     const { next, rows } = yield* listPushes(origin, {

@@ -15,6 +15,7 @@ import { apiErrors } from "../http/error-table.ts"
 import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
+import { recordLook } from "../looks.ts"
 import { userInPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
@@ -65,7 +66,7 @@ export const restorePost: Operation<void> = {
   access: "operator",
   run: Effect.fnUntraced(function* (_, call) {
     const user = yield* userInPath(call)
-    call.isAbout(user.user)
+    yield* recordLook(call, user.user)
     const id = yield* idInPath(call)
     return yield* restore({ ...call, user }, id)
   }),

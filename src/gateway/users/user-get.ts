@@ -11,6 +11,7 @@ import { PushObject, pushView } from "../broadcasts/pushes.ts"
 import { listOf } from "../changes.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
+import { recordLook } from "../looks.ts"
 import { userInPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { Device, deviceOf } from "./device.ts"
@@ -108,7 +109,7 @@ export const userGet: Operation<void> = {
   access: "operator",
   run: Effect.fnUntraced(function* (_, call) {
     const user = yield* userInPath(call)
-    call.isAbout(user.user)
+    yield* recordLook(call, user.user)
     return ok({ data: yield* personOf(user) }, noStore)
   }),
   doc: {
