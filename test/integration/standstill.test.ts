@@ -7,7 +7,7 @@ import { startNats, type TestNats } from "../support/nats.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { type Service, startService } from "../support/service.ts"
 
-const preload = new URL("../support/loop-on-signal.ts", import.meta.url)
+const preload = new URL("../support/stand-still-on-signal.ts", import.meta.url)
 /** Longer than the minute, after which a process that stands still ends. */
 const frozenMillis = 90_000
 
