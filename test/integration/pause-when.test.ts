@@ -8,7 +8,7 @@ import { connectAdmin } from "../support/nats-admin.ts"
 import { type Service, startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
-const size = 1_000
+const size = 600
 const body = { data: { n: 1 }, pause_when: { failed_share: 0.2 } }
 
 /** Mixes two lists evenly, each in its order: the order in which pushes begin. */

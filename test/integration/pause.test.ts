@@ -18,7 +18,7 @@ import { runCli } from "../support/run-cli.ts"
 import { type ServiceOptions, startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
-const size = 1_500
+const size = 800
 // At once: they wait more than they work.
 describe.concurrent("a broadcast that is paused", () => {
   it("is held within a second and goes on, twice, without a push too few or too many", {
