@@ -28,6 +28,16 @@ export const subscriptionTests: ReadonlyArray<Case> = [
       expect((await api.send({ method: "GET", target, as: `${api.me}2` })).status).toBe(404)
     }
   }),
+  define({
+    name: "pauses no test",
+    given: async (api) => {
+      const { id } = await api.stored()
+      const { headers } = await api.send(test(id))
+      return new URL(String(headers["location"])).pathname
+    },
+    request: (_, target) => ({ method: "PATCH", target, body: { data: { state: "paused" } } }),
+    expected: { status: 409, errno: 124, body: { details: { state: "running" } } }
+  }),
   define<StoredObject>({
     name: "tests no subscription of another user",
     given: (api) => api.stored("a", {}, `${api.me}2`),
