@@ -33,11 +33,11 @@ const overtakenLoggedMillis = 60_000
 const receivedMillis = 120_000
 
 /** Whether nothing of a broadcast can wait any more. */
-const isOver = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
-  { at, broadcast, channel }: StateChange
-) {
-  if ((yield* Clock.currentTimeMillis) >= at + ttlSecondsMax * 1000) return true
+const isOver = Effect.fnUntraced(function* (log: EventLog["Service"], change: StateChange) {
+  const { broadcast, channel } = change
+  // A paused one waits until its end of life is carried out, maybe late.
+  const from = change.type === "broadcast.paused/1" ? change.expiresAt : change.at
+  if ((yield* Clock.currentTimeMillis) >= from + ttlSecondsMax * 1000) return true
   for (const subject of [
     subjects.finished(channel as ChannelToken, broadcast),
     subjects.rejected(broadcast)
