@@ -62,12 +62,16 @@ interface Filters {
   readonly limit: number
 }
 
+/** All changes of states of some weeks. */
+const changeReadsMax = 1_000
+
 const list = Effect.fnUntraced(function* (filters: Filters) {
   const rows = yield* readOn(filters.limit, (behind: number | undefined, limit) =>
     listBroadcasts({
       channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
       limit,
       behind,
+      changeReadsMax,
       since: Option.getOrUndefined(filters.since)?.getTime(),
       before: Option.getOrUndefined(filters.before)?.getTime(),
       publisher: Option.getOrUndefined(filters.publisher),

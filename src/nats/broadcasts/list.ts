@@ -33,6 +33,8 @@ export interface Selection<E, R> {
   readonly before: number | undefined
   /** Broadcasts that are read at once; absent: 100. */
   readonly readMax?: number
+  /** Reads of changes that find what was accepted before `since`; absent: 10. */
+  readonly changeReadsMax?: number
   /** `startedIn` the selection, for several lists with the same times. */
   readonly startedInSpan?: ReturnType<typeof startedIn>
   /** Undefined: any. */

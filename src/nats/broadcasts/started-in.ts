@@ -7,8 +7,8 @@ import { typeHeader } from "../stream/stored.ts"
 
 /** Changes of states that are read at once: one with a payload has up to 32 KiB. */
 const readMax = 100
-/** Reads of one span, in 32 MiB. */
-const readsMax = 10
+/** Reads of one span, in 32 MiB. A command reads more. */
+const readsMaxDefault = 10
 const started = "broadcast.started/1"
 
 /** In milliseconds since the epoch. */
@@ -16,16 +16,22 @@ interface Span {
   /** Undefined: no broadcast was accepted before, so that none is found. */
   readonly since: number | undefined
   readonly before: number | undefined
+  /** Most reads of changes; absent: 10. */
+  readonly changeReadsMax?: number
 }
 
 /** The broadcasts that were accepted before a span and started in it, the newest first. */
-export const startedIn = Effect.fnUntraced(function* ({ before = Infinity, since }: Span) {
+export const startedIn = Effect.fnUntraced(function* ({
+  before = Infinity,
+  changeReadsMax = readsMaxDefault,
+  since
+}: Span) {
   const log = yield* EventLog
   const first = since === undefined ? undefined : yield* log.firstSince("log", since)
   if (since === undefined || first === undefined) return []
   const found: Array<typeof BroadcastScheduled.Type> = []
   let from = first
-  for (let read = 0; read < readsMax; read++) {
+  for (let read = 0; read < changeReadsMax; read++) {
     const changes = yield* log.following("log", filters.states, { from, limit: readMax })
     // The type is looked at first: other changes are not worth decoding.
     for (const stored of changes.filter(({ header }) => header(typeHeader) === started)) {
