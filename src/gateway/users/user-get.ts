@@ -1,5 +1,5 @@
 // GET /users/{user}: the devices, the channels and the last pushes of a user, for operators. The
-// log says who looked.
+// audit of the user says who looked.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { User } from "#identity/identity.ts"

@@ -32,8 +32,8 @@ export const fullShare = 0.95
 export const lastShare = 0.99
 
 /**
- * At this share of LOG users store nothing new; what is left up to `fullShare` is for broadcasts:
- * 200 MiB of 4 GiB.
+ * At this share of LOG users store nothing new, and at this share of WORK no looks of operators are
+ * recorded; what is left up to `fullShare` is for broadcasts: 200 MiB of 4 GiB.
  */
 export const usersShare = 0.9
 
