@@ -9,6 +9,7 @@ import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type Service, startService } from "../support/service.ts"
 import type { SubscriptionJson } from "../support/user-agent.ts"
+import { tokenOf } from "../support/users.ts"
 
 let nats: TestNats
 let push: PushService
@@ -72,6 +73,8 @@ describe("a browser that another user stores", { timeout: 60_000 }, () => {
       ['{"n":1}', '{"n":2}', '{"n":3}']
     )
     assert.lengthOf(await pushesOf(nats.url, third), 1)
+    const { stdout } = await runCli(["audit", "--user", tokenOf("ann"), "--nats", nats.url])
+    assert.lengthOf(stdout.match(/^moved away +20\S+Z +- +\w{12} +-$/gm) ?? [], 2)
   })
 
   it("is not taken with other keys, and says so without asking to repeat", async () => {

@@ -136,6 +136,11 @@ describe("a renewal of an ended subscription", { timeout: 60_000 }, () => {
     assert.equal(renewed.status, 201)
     const { label, locale, visits } = renewed.body.data
     assert.deepEqual([label, locale, visits], ["Old phone", "de", 2])
+    const { stdout } = await runCli(["audit", "--user", tokenOf("gil"), "--nats", nats.url])
+    assert.match(
+      stdout,
+      new RegExp(`^renewed +20\\S+Z +- +${renewed.body.data.id.slice(0, 12)}`, "m")
+    )
   })
 })
 
@@ -163,6 +168,7 @@ it("no response and no audit shows the SHA-256 of a secret, and a rebuild keeps 
   })
   const verbs = [
     ["audit", broadcast],
+    ["audit", "--user", tokenOf("hal")],
     ["user", "show", tokenOf("hal")]
   ].map((args) => runCli([...args, "--nats", nats.url]))
   for (const { code, stdout } of await Promise.all(verbs)) {

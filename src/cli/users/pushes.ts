@@ -1,5 +1,5 @@
 // `bellcast audit --user USER`: which broadcasts could go to a user, what became of each push, and
-// what operators changed and looked at of the user.
+// what operators changed and looked at of the user, moves and renewals.
 
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -13,7 +13,7 @@ import { streams } from "#streams/index.ts"
 import { channelToken, decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
 import { demandBroadcast } from "../nats/broadcast.ts"
 import { printRows } from "../terminal/table.ts"
-import { changesByOperators, shownChanges } from "./by-operators.ts"
+import { changesOf, shownChanges } from "./changes.ts"
 import { userGiven } from "./given.ts"
 import { looksAt, shownLooks } from "./looks.ts"
 
@@ -21,6 +21,8 @@ import { looksAt, shownLooks } from "./looks.ts"
 const pageMax = 50
 /** Broadcasts that are read at once, in 32 MiB at most: a gateway has less room. */
 const readMax = 1_000
+/** All changes of states of some weeks. */
+const changeReadsMax = 1_000
 
 export interface Filters {
   readonly channel: Option.Option<string>
@@ -102,6 +104,7 @@ const selected = (user: UserToken, filters: Filters, now: number) => {
       limit: Math.min(limit, pageMax),
       behind,
       readMax,
+      changeReadsMax,
       since: begin.getTime(),
       before: Option.getOrUndefined(filters.before)?.getTime()
     })
@@ -110,7 +113,7 @@ const selected = (user: UserToken, filters: Filters, now: number) => {
 
 /**
  * Prints the pushes to a user: of one broadcast, or of those that the filters select. Without a
- * broadcast or channel also what operators changed, and looked at.
+ * broadcast or channel also the changes, and what operators looked at.
  */
 export const auditUser = Effect.fnUntraced(function* (
   given: string,
@@ -131,7 +134,7 @@ export const auditUser = Effect.fnUntraced(function* (
   if (broadcast !== undefined || Option.isSome(filters.channel)) return
   const since = Option.match(filters.since, { onNone: () => 0, onSome: Number })
   const before = Option.match(filters.before, { onNone: () => now, onSome: Number })
-  const changes = yield* changesByOperators(user, since, before)
+  const changes = yield* changesOf(user, since, before)
   if (changes.length > 0) yield* printRows(json, changes, shownChanges)
   const looks = yield* looksAt(user, since, before)
   if (looks.length > 0) yield* printRows(json, looks, shownLooks)

@@ -1,0 +1,66 @@
+// Changes of a user that the pushes do not show. By operators: subscriptions that they gave back,
+// suspensions that they ended, registrations that they removed. And subscriptions that moved to
+// another user, or were renewed without a login.
+import * as Effect from "effect/Effect"
+import { operatorIn } from "#domain/broadcast-publisher.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
+import { decodeToken, type UserToken } from "#streams/tokens.ts"
+
+interface Change {
+  readonly change: "restored" | "suspension ended" | "unregistered" | "moved away" | "renewed"
+  /** When NATS stored it: milliseconds since the epoch. */
+  readonly at: number
+  /** The id of the operator, or `operator` for a command. */
+  readonly by?: string
+  readonly subscription?: string
+  readonly channel?: string
+}
+
+const changesIn = ({ at, header, message, subject }: Stored): ReadonlyArray<Change> => {
+  const by = operatorIn(header)
+  const of = { at, ...(by !== undefined && { by }) }
+  switch (message.type) {
+    case "subscription.put/1": {
+      const { id: subscription, replaces } = message
+      if (by !== undefined) return [{ change: "restored", ...of, subscription }]
+      return replaces?.renewal === undefined ? [] : [{ change: "renewed", ...of, subscription }]
+    }
+    case "subscription.moved/1":
+      return message.moved.map(({ id }) => ({ change: "moved away", ...of, subscription: id }))
+    case "subscription.cleared/1":
+      if (by === undefined) return []
+      return [{ change: "suspension ended", ...of, subscription: message.id }]
+    case "registration.delete/1": {
+      if (by === undefined) return []
+      const place = parseRegistration(subject)
+      const channel = place && decodeToken(place.channel)
+      return [{ change: "unregistered", ...of, ...(channel !== undefined && { channel }) }]
+    }
+  }
+  return []
+}
+
+/** All of them between two times (milliseconds since the epoch), the oldest first. */
+export const changesOf = Effect.fnUntraced(function* (
+  user: UserToken,
+  since: number,
+  before: number
+) {
+  const changes: Array<Change> = []
+  const each = (stored: Stored) => {
+    if (stored.at >= since && stored.at < before) changes.push(...changesIn(stored))
+  }
+  const wanted = [subjects.subscription(user), filters.registrationsOf(user)]
+  yield* (yield* EventLog).scan("log", wanted, each)
+  return changes.sort((a, b) => a.at - b.at)
+})
+
+export const shownChanges = {
+  heading: ["CHANGE", "AT", "BY", "SUBSCRIPTION", "CHANNEL"],
+  cellsOf: ({ at, by, change, channel, subscription }: Change) => [
+    ...[change, new Date(at).toISOString(), by, subscription?.slice(0, 12), channel]
+  ],
+  none: ""
+}
