@@ -15,7 +15,12 @@ it("an operator gives a person back a browser", { timeout: 60_000 }, async () =>
   await using push = await startPushService()
   await using service = await startService({
     natsUrl: nats.url,
-    env: { BELLCAST_OPERATOR_PRINCIPALS: idOf("operator"), BELLCAST_LOG_REQUESTS: "false" }
+    env: {
+      BELLCAST_OPERATOR_PRINCIPALS: idOf("operator"),
+      BELLCAST_LOG_REQUESTS: "false",
+      // Does not count what an operator gives back.
+      BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX: "1"
+    }
   })
   const { url } = service
   const agent = push.subscribe({ script: ["410", "201"] })
@@ -73,4 +78,15 @@ it("an operator gives a person back a browser", { timeout: 60_000 }, async () =>
     assert.include(line, `"person":"${tokenOf("anna")}"`)
     assert.include(line, `"uid":"${idOf("operator")}"`)
   }
+  const other = { data: push.subscribe({ script: ["410"] }).subscription }
+  const stored = (await call(url, "POST", "/subscriptions", "ben", other)).body.data
+  assert.equal((await call(url, "PUT", "/channels/other/registration", "ben")).status, 202)
+  await finished(url, "other", await publish(url, "other", { n: 3 }))
+  const ben = `/users/${encodeURIComponent(idOf("ben"))}`
+  await until(
+    () => call(url, "GET", ben, "operator"),
+    ({ body }) => body.data.devices.length === 0
+  )
+  const given = await call(url, "POST", `${ben}/subscriptions/${stored.id}/restore`, "operator")
+  assert.equal(given.status, 200)
 })
