@@ -2,13 +2,16 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { addBounded } from "#basics/bounded.ts"
+import { makeExpiringMap } from "#basics/expiring-map.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { Buckets } from "../kv/bucket.ts"
 
 /** Channels in memory: about 300 bytes each. */
 const knownMax = 10_000
+/** A channel that was joined counts as joined for so long. */
+const knownMillis = 60_000
 const readsAtOnce = 16
 /** A response to a publisher waits no longer for what is only a warning. */
 const readMillis = 250
@@ -17,8 +20,8 @@ export class JoinedChannels extends Context.Service<
   JoinedChannels,
   {
     /**
-     * Returns which of the channels nobody is registered to. A channel costs a request until this
-     * process knows that it was joined; one that cannot be read in 250 ms counts as joined.
+     * Returns which of the channels nobody is registered to. One that was joined costs a request a
+     * minute; one that cannot be read in 250 ms counts as joined.
      */
     readonly without: (
       channels: ReadonlyArray<ChannelToken>
@@ -29,24 +32,26 @@ export class JoinedChannels extends Context.Service<
     JoinedChannels,
     Effect.gen(function* () {
       const buckets = yield* Buckets
-      const known = new Set<ChannelToken>()
-      const isEmpty = (channel: ChannelToken) =>
+      const known = makeExpiringMap<true>(knownMax)
+      const isEmpty = (channel: ChannelToken, now: number) =>
         buckets.get("channels", keys.channelRegistrations(channel)).pipe(
           Effect.map((entry) => {
             const isJoined = (entry?.value.registrations ?? 0) > 0
-            if (isJoined) addBounded(known, channel, knownMax)
+            if (isJoined) known.set(channel, true, now + knownMillis)
             return !isJoined
           }),
           Effect.timeoutOrElse({ duration: readMillis, orElse: () => Effect.succeed(false) }),
           Effect.orElseSucceed(() => false)
         )
       return JoinedChannels.of({
-        without: (channels) =>
-          Effect.filter(
-            channels.filter((channel) => !known.has(channel)),
-            isEmpty,
+        without: Effect.fnUntraced(function* (channels: ReadonlyArray<ChannelToken>) {
+          const now = yield* monotonicMillis
+          return yield* Effect.filter(
+            channels.filter((channel) => known.get(channel, now) === undefined),
+            (channel) => isEmpty(channel, now),
             { concurrency: readsAtOnce }
           )
+        })
       })
     })
   )
