@@ -39,6 +39,8 @@ describe("without settings", () => {
     "https://fcm.goo\tgleapis.com/x",
     "https://fcm.googleapis.com/x\n",
     "//fcm.googleapis.com/x",
+    "https://fcm.googleapis.com/fcm/send/abc:def?1",
+    "https://updates.push.services.mozilla.com/wpush/v2/abc?x=1",
     "http://localhost:8080/x"
   ]) {
     refuses(endpoint, strict)

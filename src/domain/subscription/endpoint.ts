@@ -23,9 +23,8 @@ export const pushServiceOf = ({ service }: { readonly service?: string }): strin
 
 /** The name of the push service at a host. */
 export const pushServiceAt = (host: string): string =>
-  Object.entries(pushServices).find(([, hosts]) =>
-    hosts.some((pattern) => hostMatcher(pattern)(host))
-  )?.[0] ?? otherPushService
+  Object.entries(pushServices).find(([, hosts]) => hosts.some(isHost(host)))?.[0] ??
+  otherPushService
 
 const endpointLengthMax = 2048
 
@@ -93,6 +92,11 @@ export const hostMatcher = (pattern: string): ((hostname: string) => boolean) =>
     : (hostname) => hostname === host
 }
 
+const isHost =
+  (hostname: string) =>
+  (pattern: string): boolean =>
+    hostMatcher(pattern)(hostname)
+
 const faultOfHost = (
   { hostname, port, protocol }: URL,
   hosts: ReadonlyArray<string>
@@ -103,7 +107,7 @@ const faultOfHost = (
   if (port !== "") return "Must use the default port"
   // Before the patterns: none may allow the endpoints of our own examples.
   if (isForDocumentation(hostname)) return "Must not be below .example, which is for documentation"
-  const known = [...knownPushHosts, ...hosts].some((pattern) => hostMatcher(pattern)(hostname))
+  const known = [...knownPushHosts, ...hosts].some(isHost(hostname))
   return known ? undefined : "Must be at a push service that this server knows"
 }
 
@@ -128,5 +132,10 @@ export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string 
   if (fault !== undefined) return fault
   if (!endpoint.startsWith(`${url.origin}/`))
     return `Must be written in its plain form, which begins with ${url.origin}/`
-  return endpoint === url.href ? undefined : "Must be written as a URL parser writes it"
+  if (endpoint !== url.href) return "Must be written as a URL parser writes it"
+  // They ignore it: with one, a browser would have as many endpoints as somebody likes.
+  const ignoresQuery = [...pushServices.google, ...pushServices.mozilla]
+  return endpoint.includes("?") && ignoresQuery.some(isHost(url.hostname))
+    ? "Must not have a query at this push service"
+    : undefined
 }
