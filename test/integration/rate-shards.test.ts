@@ -6,8 +6,8 @@ import { startNats } from "../support/nats.ts"
 import { type Service, startService } from "../support/service.ts"
 import { type SpawnedPushService, spawnPushService } from "../support/spawn-push-service.ts"
 
-/** In 8 shards. */
-const size = 800
+/** In 16 shards. */
+const size = 1_600
 /** Settings.unrecordedPushesMax: the most that one crash may send twice. */
 const permits = 64
 
@@ -50,11 +50,11 @@ describe("a broadcast with a rate to many", { timeout: 120_000 }, () => {
     await push.waitForDistinct(200, 30_000)
     await changeState(id, "paused")
     await changeState(id, "running")
-    await push.waitForDistinct(400, 60_000)
+    await push.waitForDistinct(700, 60_000)
     await worker.kill()
     worker = await startWorker()
     const done = await finishedAt(gateway.url, `/broadcasts/${id}`, "publisher", 90_000)
-    assert.deepInclude(done, { accepted: size, delivered: size, shards: 8, shards_done: 8 })
+    assert.deepInclude(done, { accepted: size, delivered: size, shards: 16, shards_done: 16 })
     const { counts, faults } = await push.report()
     assert.equal(counts.distinct, size)
     assert.isAtMost(counts.duplicates, permits)

@@ -13,7 +13,7 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 /** 20000 take two minutes. */
-const size = Number(process.env["BELLCAST_TEST_KILLED_SUBSCRIPTIONS"] ?? 2_000)
+const size = Number(process.env["BELLCAST_TEST_KILLED_SUBSCRIPTIONS"] ?? 3_000)
 const killMillis = 2_000
 /** So that the broadcast ends: what a killed worker had in hand lies idle for 15 s. */
 const killsMax = Math.floor(size / 1_000)
