@@ -70,7 +70,7 @@ const dataOf = (subscription) => ({
 
 const fieldsOf = (subscription) => {
   const { endpoint, keys } = subscription.toJSON()
-  return { endpoint, key: keyOf(subscription), ...keys }
+  return { endpoint, ...keys }
 }
 
 const isSame = (fields, record) =>
@@ -358,9 +358,7 @@ class Push extends EventTarget {
     if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
     const found = await this.#manager.getSubscription()
     if (wants) {
-      const claimed = isNew && !wants.on ? await this.#claim(true) : []
-      const ours = (await this.#all()).filter(({ endpoint }) => claimed.includes(endpoint))
-      if (ours.length > 0) record.key = ours.map(keyOf).join()
+      const claimed = isNew && !wants.on ? await this.#claim(record, true) : []
       record.on[user] = wants.on
       record.join[user] = { ...(wants.on && record.join[user]), ...wants.join }
       await this.#save(record)
@@ -368,8 +366,8 @@ class Push extends EventTarget {
       if (this.#wants === wants) this.#wants = undefined
     } else if (isNew) {
       if (Notification.permission !== "granted" || !this.#options.user) return
-      const claimed = user ? await this.#claim(this.#options.adopt) : []
-      if (claimed.length > 0) record.on = { [user]: true }
+      const claimed = user ? await this.#claim(record, this.#options.adopt) : []
+      if (claimed[0]) record.on = { [user]: true }
       else if (found) record.key = await this.#serviceKey()
     }
     if (record.api !== this.#api)
@@ -391,15 +389,18 @@ class Push extends EventTarget {
     const age = Math.abs(Date.now() - record.checked)
     const key = await this.#serviceKey()
     if (isKnown && record.key === key && age < fresh && !wants) return this.#joinAll(record)
-    const claimed = record.checked ? [] : await this.#claim(true)
-    for (const each of claimed) record.former[record.user] = each
+    const claimed = record.checked ? [] : await this.#claim(record, true)
+    for (const each of claimed) {
+      record.former[record.user] = each
+      await this.#save(record)
+    }
     let found = existing
     if (keyOf(found) !== key || !(record.endpoint || claimed.includes(found.endpoint))) {
       if (found) await this.#retire(record, [found])
       const options = { userVisibleOnly: true, applicationServerKey: key }
       found = await this.#inTime(this.#manager.subscribe(options)).catch(fail("push-service"))
     }
-    await this.#note(record, fieldsOf(found))
+    await this.#note(record, fieldsOf(found), key)
     const data = dataOf(found)
     if (!(await this.#store(record, data))) {
       await this.#retire(record, [found])
@@ -414,7 +415,7 @@ class Push extends EventTarget {
       }
     }
     delete record.former[record.user]
-    record.checked = Date.now()
+    Object.assign(record, { key, checked: Date.now() })
     await this.#save(record)
     return this.#joinAll(record)
   }
@@ -423,14 +424,14 @@ class Push extends EventTarget {
   async #leave(record, changes) {
     const ours = async () => (await this.#all()).filter((each) => record.key?.includes(keyOf(each)))
     const all = await ours()
-    if (changes || record.endpoint || all.length > 0) await this.#retire(record, all, changes)
+    if (changes || record.endpoint || all[0]) await this.#retire(record, all, changes)
     const former = !changes && record.former[record.user ?? ""]
     if (former) {
       await this.#remove(former)
       delete record.former[record.user]
       await this.#save(record)
     }
-    if ((await ours()).length > 0) fail("push-service")()
+    if ((await ours())[0]) fail("push-service")()
   }
 
   async #retire(record, all, changes) {
@@ -441,14 +442,14 @@ class Push extends EventTarget {
     for (const each of all) await end(each)
   }
 
-  async #note(record, fields) {
+  async #note(record, fields, key) {
     if (isSame(fields, record)) return
     const { endpoint } = record
     if (endpoint !== fields.endpoint) {
       if (endpoint) record.former[record.user] = endpoint
       record.renewal = null
     }
-    Object.assign(record, fields, { checked: 0 })
+    Object.assign(record, fields, { key: [record.key, key].join(), checked: 0 })
     await this.#save(record)
   }
 
@@ -484,14 +485,20 @@ class Push extends EventTarget {
     return all.filter(keyOf)
   }
 
-  async #claim(moves) {
+  async #claim(record, moves) {
     const claimed = []
-    for (const data of (await this.#all()).map(dataOf)) {
+    for (const each of await this.#all()) {
+      const { endpoint } = each
+      const key = keyOf(each)
+      const data = dataOf(each)
       const { status } =
-        moves && data.vapid_public_key !== (await this.#serviceKey())
+        moves && key !== (await this.#serviceKey())
           ? await this.#ask("POST", "/subscriptions", { body: { data }, accepts: [400, 403, 123] })
-          : await this.#ask("GET", await pathOf(data.endpoint), { accepts: [404] })
-      if (status < 300) claimed.push(data.endpoint)
+          : await this.#ask("GET", await pathOf(endpoint), { accepts: [404] })
+      if (status < 300) {
+        claimed.push(endpoint)
+        if (!record.key?.includes(key)) record.key = [record.key, key].join()
+      }
     }
     return claimed
   }

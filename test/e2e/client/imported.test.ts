@@ -94,6 +94,27 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
     expect(await page.evaluate("device.endpoints()")).toEqual(await stage.stored())
   })
 
+  it.each([
+    ["subscribed", "push-service", "PushManager.prototype.subscribe = () => Promise.reject()"],
+    [
+      "stored",
+      "offline",
+      `const { fetch } = window
+      window.fetch = (url, options) =>
+        options.body?.includes("replaces") ? Promise.reject() : fetch(url, options)`
+    ]
+  ])("ends one at signOut() after no new one could be %s", async (_, code, breaks) => {
+    expect(await subscribe("/old/")).toBe(201)
+    await page.evaluate(`{ ${breaks} }`)
+    await stage.connect(page, { adopt: true })
+    await stage.expect(page, "off", code)
+    expect(await stage.stored(imported)).toEqual([])
+    expect(await stage.stored()).toEqual([await page.evaluate(`device.endpoint("/old/")`)])
+    await page.evaluate("push.signOut()")
+    await stage.expect(page, "off")
+    expect(await page.evaluate("device.endpoints()")).toEqual([])
+  })
+
   it("leaves one of a service that was not imported to it, at disable", async () => {
     await subscribe("/", webpush.generateVAPIDKeys().publicKey)
     await stage.connect(page)
