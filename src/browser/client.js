@@ -174,7 +174,8 @@ class Push extends EventTarget {
     const join = Object.fromEntries(channels.map((each) => [each, true]))
     const isClick = navigator.userActivation?.isActive ?? true
     this.#isAsking = true
-    const permission = await Notification.requestPermission().catch(() => "default")
+    let { permission } = Notification
+    if (isClick) permission = await Notification.requestPermission().catch(() => permission)
     const code = isClick ? "dismissed" : "no-click"
     if (permission === "granted") await this.#want(true, join)
     else await this.#publish(permission === "denied" ? null : new BellcastError(code, true))

@@ -39,6 +39,14 @@ const files: SiteFiles = {
     }`
 }
 
+/** Until the address has a fragment, the test must evaluate nothing: that would count as a click. */
+const unclicked = (url: string) => `import { connect } from "/client.js"
+  let asked = 0
+  Notification.requestPermission = async () => { asked += 1; return "default" }
+  const push = await connect({ url: "${url}", user: "nora", worker: "/worker.js" })
+  await push.enable()
+  location.hash = [push.state, push.error?.code, asked]`
+
 describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
   const opened = new AsyncDisposableStack()
   let vendor: ChromiumVendor
@@ -65,6 +73,8 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
       body: `importScripts("${service.url}/worker.js")`,
       headers: afar
     }
+    files["/unclicked"] = `<!doctype html><script type="module" src="/unclicked.js"></script>`
+    files["/unclicked.js"] = unclicked(service.url)
     files["/readme.js"] = block.replace("https://push.example.org/v1", service.url)
     const { origin } = new URL(service.url)
     files["/"] = {
@@ -90,7 +100,8 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     await page.reload()
     return page.evaluate(`load("${service.url}", "${user}")`)
   }
-  const permit = (state: "granted" | "denied") => setNotifications(browser, site.url, state)
+  const permit = (state: "granted" | "denied" | "prompt") =>
+    setNotifications(browser, site.url, state)
   const shown = () => page.evaluate("[push.state, push.error?.code ?? null]")
   const endpoint = `navigator.serviceWorker.getRegistration("/")
     .then((it) => it.pushManager.getSubscription()).then((it) => it?.endpoint ?? null)`
@@ -169,6 +180,16 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
       return isAsked
     })()`)
     assert.isTrue(isAsked)
+  })
+
+  it("does not ask without a click", async () => {
+    await permit("prompt")
+    await using tab = await browser.newPage()
+    await tab.goto(`${site.url}/unclicked`)
+    await until(
+      async () => new URL(tab.url()).hash,
+      (hash) => hash === "#off,no-click,0"
+    )
   })
 
   it.each([
