@@ -369,7 +369,7 @@ class Push extends EventTarget {
       if (Notification.permission !== "granted" || !this.#options.user) return
       const claimed = user ? await this.#claim(record, this.#options.adopt) : []
       if (claimed[0]) record.on = { [user]: true }
-      else if (found) record.key = await this.#serviceKey()
+      else if ((await this.#all())[0]) record.key = await this.#serviceKey()
     }
     if (record.api !== this.#api)
       Object.assign(record, { api: this.#api, checked: 0, renewal: null })

@@ -170,6 +170,17 @@ describe.skipIf(firefoxPath === undefined)("client.js and users", () => {
     expect(await stage.stored(second())).toEqual([])
   })
 
+  it("ends one of another user that an earlier page made by a worker elsewhere", async () => {
+    stage.files["/old/worker.js"] = stage.files["/worker.js"]!
+    const page = await stage.page()
+    const data = await page.evaluate(`device.subscribeBy("/old/", "${vapid.publicKey}")`)
+    await call(stage.service.url, "POST", "/subscriptions", stage.user, { data })
+    await stage.connect(page, { user: second() })
+    await stage.expect(page, "off")
+    expect(await page.evaluate("device.endpoints()")).toEqual([])
+    expect(await stage.stored(second())).toEqual([])
+  })
+
   it("moves a browser whose endpoint another user holds with other keys to a new one", async () => {
     const page = await stage.enabled()
     const first = await stage.endpoint(page)
