@@ -92,8 +92,6 @@ const userOf = `export const userOf = ({ headers }) => {
   return id && { id: Number(id) }
 }`
 
-const replacesTheOther = `addEventListener("install", () => skipWaiting())`
-
 const filesIn = async (folder: Folder, owner: Owner, policy: string | undefined) => {
   const at = (name: string) => join(folder.path, name)
   await mkdir(at("public"))
@@ -107,7 +105,7 @@ const filesIn = async (folder: Folder, owner: Owner, policy: string | undefined)
     "app/session.js": userOf,
     "public/push.js": blockOf(page, "js") + blockOf("Logout", "js"),
     "public/push-worker.js": blockOf("4. Serve three files", "js"),
-    "public/sw.js": `${blockOf("A PWA that has a worker already", "js")}${replacesTheOther}`,
+    "public/sw.js": blockOf("A PWA that has a worker already", "js"),
     "public/violations.js": policy === undefined ? "" : violations
   }
   for (const [name, text] of Object.entries(files)) await writeFile(at(name), text)
