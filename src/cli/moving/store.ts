@@ -101,6 +101,15 @@ const register = Effect.fnUntraced(function* (
   return yield* failed("a user changes registrations all the time: run it again")
 })
 
+/** Registers a user on channels of the line. False: the user has as many as allowed. */
+const registerAll = Effect.fnUntraced(function* (checked: Checked, registrationsMax: number) {
+  for (const channel of checked.channels) {
+    const seq = yield* register(checked, channel, registrationsMax)
+    if (seq > 0 && (yield* isRejected(seq))) return false
+  }
+  return true
+})
+
 /** Stores a subscription and its registrations. Undefined after a conflict: try again. */
 const attempt = Effect.fnUntraced(function* (
   checked: Checked,
@@ -108,16 +117,13 @@ const attempt = Effect.fnUntraced(function* (
   { registrationsPerUserMax }: Limits,
   standIn: UserToken | undefined
 ) {
-  const { channels, data, id, user, vapidKey } = checked
+  const { data, id, user, vapidKey } = checked
   const subject = subjects.subscription(user.user)
   // The registrations of a stand-in go along, however many the user holds: as with a POST.
   for (const channel of standIn === undefined ? [] : yield* registeredChannels(standIn))
     yield* register(checked, channel)
   // The user who takes the subscription gets the registrations that the buckets show by then.
-  for (const channel of channels) {
-    const seq = yield* register(checked, channel, registrationsPerUserMax)
-    if (seq > 0 && (yield* isRejected(seq))) return "full"
-  }
+  if (!(yield* registerAll(checked, registrationsPerUserMax))) return "full"
   const lastModified = nextTimestamp(list, yield* Clock.currentTimeMillis)
   const body = { user: user.id, id, data, vapidKey, imported: true, lastModified } as const
   const appended = yield* (yield* EventLog)
@@ -143,6 +149,25 @@ const leave = Effect.fnUntraced(function* ({ channels, user: { id, user } }: Che
   }
 })
 
+/**
+ * Registers the stand-in of a stored subscription on channels of the line that it lacks: an earlier
+ * import may have named none. Other users are left alone: they may have left these channels.
+ */
+const complete = Effect.fnUntraced(function* (checked: Checked, limits: Limits) {
+  const { channels, id, user } = checked
+  if (!isStandIn(user.id) || channels.length === 0) return "present"
+  const joined = yield* registeredChannels(user.user)
+  const missing = { ...checked, channels: channels.filter((each) => !joined.includes(each)) }
+  if (missing.channels.length === 0) return "present"
+  const hasAll = yield* registerAll(missing, limits.registrationsPerUserMax)
+  const owners = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(id))
+  // A user who took the subscription meanwhile did not get these registrations.
+  const isOwner = ownerOf(owners?.value ?? noOwners, id) === user.user
+  if (hasAll && isOwner) return "present"
+  yield* leave(missing)
+  return isOwner ? "full" : "ended"
+})
+
 /** Stores what a line says, unless it is there. `dryRun`: stores nothing. */
 export const storeOne = Effect.fnUntraced(function* (
   checked: Checked,
@@ -159,6 +184,7 @@ export const storeOne = Effect.fnUntraced(function* (
       : found
     // An earlier run may have been killed between registrations and subscription.
     if (result === "held" || result === "full") yield* leave(checked)
+    if (result === "present") return yield* complete(checked, limits)
     if (result !== undefined) return result
   }
   return yield* failed("a user changes subscriptions all the time: run it again")
