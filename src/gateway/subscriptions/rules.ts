@@ -54,6 +54,14 @@ export const storedOf = ({
   keys: { auth: keys.auth, p256dh: keys.p256dh }
 })
 
+/** The members of stored data that the browser does not make anew with a subscription. */
+export const attributesOf = ({
+  endpoint: _,
+  keys: __,
+  vapid_public_key: ___,
+  ...rest
+}: SubscriptionData) => rest
+
 /** Measures the stored text: 1e20 has 4 bytes in a body, but 21 as JavaScript writes it. */
 export const isTooLarge = (data: SubscriptionData): boolean =>
   Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax

@@ -7,7 +7,7 @@ import { hasSameKeys } from "#domain/subscription/owners.ts"
 import type { StoredSubscription, SubscriptionList } from "#domain/subscription/subscription.ts"
 import { changeList } from "../changes.ts"
 import { changed, type Decision, unchanged } from "../decision.ts"
-import { checked, type ErrorDetail, errorIn } from "../http/errors.ts"
+import { checked, type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import { stamp, violated } from "../http/preconditions.ts"
 import { type ApiResponse, type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
@@ -15,6 +15,7 @@ import type { Writer } from "../write.ts"
 import { isId } from "./id.ts"
 import { type Posted, type PostInput, postDoc, readPost, store } from "./put.ts"
 import { refreshed } from "./renewal.ts"
+import { attributesOf, isTooLarge } from "./rules.ts"
 import { PostBody, viewOf } from "./view.ts"
 
 const warnings = ["The posted keys are not the stored ones, and were ignored: PUT replaces"]
@@ -34,6 +35,17 @@ const warned = (
 
 /** Data of a stored subscription, for a request whose keys are ignored. */
 const asStored = ({ data, vapidKey }: StoredSubscription) => ({ data, vapidKey })
+
+/**
+ * A new subscription, with members that only the replaced one has. The page that posts may not know
+ * them, such as a label that the user gave to this browser.
+ */
+const joined = Effect.fnUntraced(function* (list: SubscriptionList, posted: Posted) {
+  const { replaces = "" } = posted
+  if (!Object.hasOwn(list.subscriptions, replaces)) return posted
+  const data = { ...attributesOf(list.subscriptions[replaces]!.data), ...posted.data }
+  return isTooLarge(data) ? yield* refuse("subscriptionTooLarge") : { ...posted, data }
+})
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPost(call, errors)
@@ -84,7 +96,7 @@ export const subscriptionPost: Operation<PostInput> = {
           // is true.
           const ifMatch = { ...preconditions, ifNoneMatch: undefined }
           yield* checked(violated(ifMatch, { timestamp: list.lastModified, exists: true }))
-          return yield* store(call, list, posted, now, 201)
+          return yield* store(call, list, yield* joined(list, posted), now, 201)
         }
         const timestamp = existing["last_modified"] as number
         yield* checked(violated(preconditions, { timestamp, exists: true, existing }))

@@ -15,6 +15,7 @@ import { RequestRates } from "../quotas/requests.ts"
 import { type Posted, type PostInput, readWith, store } from "./put.ts"
 import { removalOf } from "./removal.ts"
 import { partsOf, refreshed, renewalHash } from "./renewal.ts"
+import { attributesOf } from "./rules.ts"
 import { RenewalBody, SubscriptionObject, subscriptionExample } from "./view.ts"
 
 /** The members of a subscription that the browser makes. All others stay as they were stored. */
@@ -23,9 +24,6 @@ const ofBrowser = ({ data: { endpoint, keys, vapid_public_key: key } }: Posted) 
   keys,
   ...(key === undefined ? {} : { vapid_public_key: key })
 })
-
-const attributesOf = ({ endpoint: _, keys: __, vapid_public_key: ___, ...rest }: Posted["data"]) =>
-  rest
 
 /** The put that began a subscription: it names the user. */
 const putAt = Effect.fnUntraced(function* (generation: number) {

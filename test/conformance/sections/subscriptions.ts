@@ -86,6 +86,22 @@ export const subscriptions: ReadonlyArray<Case> = [
     }
   }),
   define<StoredObject>({
+    name: "takes members that are not posted from what a subscription replaces",
+    given: (api) => api.stored("a", { label: "Phone", locale: "de", more: 1 }),
+    request: (api, { id }) => replacing(api.subscription("b", { locale: "fr", more: null }), id),
+    expected: (api) => ({
+      status: 201,
+      body: { data: api.subscription("b", { label: "Phone", locale: "fr", more: null }) }
+    })
+  }),
+  define<StoredObject>({
+    name: "counts members of what a subscription replaces against its limit",
+    given: (api) => api.stored("a", { more: "x".repeat(3_000) }),
+    request: (api, { id }) => replacing(api.subscription("b", { others: "x".repeat(1_000) }), id),
+    expected: { status: 413 },
+    also: async (_, api, stored) => expect((await api.list()).json.data).toEqual([stored])
+  }),
+  define<StoredObject>({
     name: "removes what a stored subscription replaces",
     given: async (api) => {
       await api.stored("b")
