@@ -16,8 +16,16 @@ import {
 } from "#domain/registration.ts"
 import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
-import type { EntryKey } from "#streams/buckets.ts"
-import { heldByAnother, isPageFull, noteOwners, removedEndpoints, take, takenBy } from "./owners.ts"
+import { type EntryKey, keys } from "#streams/buckets.ts"
+import {
+  formerOwner,
+  heldByAnother,
+  isPageFull,
+  noteOwners,
+  removedEndpoints,
+  take,
+  takenBy
+} from "./owners.ts"
 import { countedSince, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
@@ -149,11 +157,32 @@ const holdKey = <K extends string, V>(cache: WriteBackCache<K, V>, key: K) => {
   return () => cache.release(key)
 }
 
-/** Defers the write of a step's value until the returned function is called. */
+/**
+ * Holds the list of a rejected put, the page of its endpoint, and the list of the owner there. A
+ * later run decides on the put again while LOG lacks the rejection: so it needs the page and the
+ * owner's list as they were before later commands.
+ */
+const holdList = (sets: Sets, step: Of<"list">) => {
+  const { hash, key } = step
+  const owner = formerOwner(sets, step)
+  const releases = [
+    holdKey(sets.lists, key),
+    ...(hash === undefined ? [] : [holdKey(sets.owners, keys.endpointOwners(hash))]),
+    ...(owner === undefined ? [] : [holdKey(sets.lists, keys.subscriptions(owner))])
+  ]
+  return () => {
+    for (const release of releases) release()
+  }
+}
+
+/**
+ * Defers the write of a step's value until the returned function is called. To be called before the
+ * next step is folded.
+ */
 export const hold = (sets: Sets, step: Step): (() => void) => {
   switch (step.kind) {
     case "list":
-      return holdKey(sets.lists, step.key)
+      return holdList(sets, step)
     case "publishers":
       return holdKey(sets.publishers, step.key)
     case "token":

@@ -29,6 +29,8 @@ const turnMillis = 10
 interface Rejected {
   readonly step: Step
   readonly reason: string
+  /** Allows the write of the value. */
+  readonly release: () => void
 }
 
 const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<Step>) {
@@ -36,7 +38,7 @@ const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<St
   let began = performance.now()
   for (const step of steps) {
     const reason = fold(sets, step)
-    if (reason !== undefined) rejected.push({ step, reason })
+    if (reason !== undefined) rejected.push({ step, reason, release: hold(sets, step) })
     if (performance.now() - began < turnMillis) continue
     yield* Effect.sleep(0)
     began = performance.now()
@@ -113,14 +115,16 @@ const announce = (projector: Projector) =>
   })
 
 /** Records why a command was rejected. The value is not written before LOG has room for that. */
-const reject = Effect.fnUntraced(function* (projector: Projector, { reason, step }: Rejected) {
-  const { facts, sets, warn } = projector
+const reject = Effect.fnUntraced(function* (
+  projector: Projector,
+  { reason, release, step }: Rejected
+) {
+  const { facts, warn } = projector
   const { seq, subject } = step.stored
   projector.refused = Math.max(projector.refused, seq)
   const body = { command: seq, subject, reason, at: yield* Clock.currentTimeMillis }
   const message = { subject: subjects.rejected(seq), type: "command.rejected/1", body } as const
-  const stored = hold(sets, step)
-  if (yield* facts.record({ message, seq, stored })) stored()
+  if (yield* facts.record({ message, seq, stored: release })) release()
   yield* warn({ seq, reason })
 })
 

@@ -1,21 +1,19 @@
 // The owner of a browser does not depend on where a projector dies: the next run decides the same,
 // and so does a rebuild. Nor do the registrations of a stand-in, which end with its move.
-import { Deferred, Effect, Fiber, Layer, References } from "effect"
-import { assert, describe, it } from "vitest"
-import { rebuild } from "#cli/rebuild.ts"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import { describe, it } from "vitest"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
-import { until } from "../support/client.ts"
 import { administer, folded, foldingLayer } from "../support/history.ts"
 import { userOf } from "../support/history-commands.ts"
 import { startNats } from "../support/nats.ts"
+import { agree, onNats } from "../support/owners.ts"
 
 /** The owners of the first two are in one page. */
 const endpoints = [198, 305, 1].map((n) => `https://push.example.com/${n}`)
@@ -32,7 +30,10 @@ const registration = (user: number) =>
     body: { user: names[user]!, at: 1 }
   }) as const
 
-/** Appends a random command: a user of four stores, replaces or loses an endpoint of three. */
+/**
+ * Appends a random command: a user of four stores, replaces, loses or gets back an endpoint
+ * of three.
+ */
 const appendOne = (
   log: EventLog["Service"],
   random: Random,
@@ -69,7 +70,8 @@ const appendOne = (
   const key = random(3) === 0 ? "bbbb" : "aaaa"
   const data = { endpoint, keys: { auth: key, p256dh: key } }
   const replaces = what === 3 && other !== n ? { replaces: removed } : {}
-  const body = { ...by, id, data, ...replaces, lastModified: i + 1 }
+  const restored = what === 5 ? { restored: true as const } : {}
+  const body = { ...by, id, data, ...replaces, ...restored, lastModified: i + 1 }
   return Effect.tap(log.append("log", { subject, type: "subscription.put/1", body }), ({ seq }) =>
     Effect.sync(() => puts.set(place, seq))
   )
@@ -106,9 +108,6 @@ const failing = (random: Random) =>
     )
   )
 
-/** Drops all log lines: the projector logs each of its failures. */
-const silent = Layer.succeed(References.MinimumLogLevel, "None")
-
 /** Numbers that are the same on every run. */
 const randomFrom = (seed: number): Random => {
   let state = seed
@@ -116,45 +115,6 @@ const randomFrom = (seed: number): Random => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
     return (state >>> 8) % below
   }
-}
-
-/**
- * The owners that lists name, and those that the index names, by the hash of the endpoint. A
- * subscription of an earlier owner, which must go, counts as one more.
- */
-const ownersIn = (entries: Readonly<Record<string, string>>) => {
-  const lists: Array<readonly [string, string]> = []
-  const pages: Array<readonly [string, string]> = []
-  for (const [subject, text] of Object.entries(entries)) {
-    const key = subject.replace("$KV.bellcast_subscriptions.", "")
-    if (key === subject) continue
-    const value = JSON.parse(text)
-    if (key.startsWith("=endpoints.")) pages.push(...(Object.entries(value.owners) as typeof pages))
-    else for (const id of Object.keys(value.subscriptions)) lists.push([id, key])
-  }
-  return { lists: lists.sort(), pages: pages.sort() }
-}
-
-type Admin = Awaited<ReturnType<typeof administer>>
-
-const onNats = (url: string) => Layer.merge(natsLayer({ url, name: "test" }), silent)
-
-/** Projects to the end. Then lists and pages name the same owners, and so does a rebuild. */
-const agree = async (url: string, admin: Admin) => {
-  const agreed = () =>
-    until(
-      async () => ownersIn(await admin.entries()),
-      ({ lists, pages }) => lists.length > 0 && JSON.stringify(lists) === JSON.stringify(pages)
-    )
-  await Effect.runPromise(
-    Effect.andThen(folded(0), Effect.promise(agreed)).pipe(Effect.provide(foldingLayer(url)))
-  )
-  const before = await admin.entries()
-  const { lists, pages } = ownersIn(before)
-  assert.deepEqual(pages, lists)
-  assert.lengthOf(new Set(lists.map(([id]) => id)), lists.length)
-  await Effect.runPromise(rebuild().pipe(Effect.provide(onNats(url))))
-  assert.deepEqual(await admin.entries(), before)
 }
 
 describe("moves", { timeout: 120_000 }, () => {
