@@ -114,6 +114,18 @@ describe("the secret of an ended subscription", { timeout: 60_000 }, () => {
     assert.equal(renewed.body.data.label, "Phone")
   })
 
+  it("holds after its user stored the browser again without asking for another", async () => {
+    for (const [user, method] of [
+      ["gil", "PUT"],
+      ["gus", "POST"]
+    ] as const) {
+      const { data, id, renewal } = await ended(user)
+      const path = method === "PUT" ? `/subscriptions/${id}` : "/subscriptions"
+      assert.equal((await send(method, path, user, { data })).status, 201)
+      assert.equal((await renew(renewal)).status, 201)
+    }
+  })
+
   it("holds after an operator gave the browser back, as its user stored it last", async () => {
     const { data, id, renewal } = await renewable("fay", { label: "Phone" })
     const stored = { data: { ...data, label: "Old phone" } }

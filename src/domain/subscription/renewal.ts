@@ -4,9 +4,8 @@
 import type { SubscriptionData } from "./command.ts"
 import { hasSameKeys } from "./owners.ts"
 import { type SubscriptionList, storedIn } from "./subscription.ts"
+import { renewableMillisMax } from "./tombstone.ts"
 
-/** How long a subscription that a push service ended can be renewed. */
-const endedMillisMax = 30 * 24 * 60 * 60_000
 /** How long a renewal may be repeated, because its response may have been lost. */
 const repeatedMillisMax = 60 * 60_000
 
@@ -35,7 +34,7 @@ export const renewableBy = (
     return { generation: stored.seq, data: stored.data, isRepeated: false }
   const ended = Object.hasOwn(list.tombstones, id) ? list.tombstones[id] : undefined
   if (typeof ended === "object" && "renewal" in ended && ended.renewal === hash)
-    return now - ended.lastModified < endedMillisMax
+    return now - ended.lastModified < renewableMillisMax
       ? { generation: ended.generation, isRepeated: false }
       : undefined
   const renewed = storedIn(list, newId)

@@ -10,7 +10,13 @@ import type {
 import { listBytesMax, listFits } from "./list-bounds.ts"
 import { isStandIn } from "./stand-in.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
-import { boundTombstones, removedAt, type Tombstone, withoutRenewal } from "./tombstone.ts"
+import {
+  boundTombstones,
+  removedAt,
+  type Tombstone,
+  validRenewalIn,
+  withoutRenewal
+} from "./tombstone.ts"
 
 export interface StoredSubscription extends Judged {
   readonly data: SubscriptionData
@@ -169,7 +175,8 @@ const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): Su
   const former = present?.moved === undefined ? present : undefined
   const list = replaces === undefined || replaces.id === id ? given : removeNamed(given, replaces)
   const isSame = former !== undefined && isSameBrowser(former, command)
-  const renewal = command.renewal ?? former?.renewal
+  const renewal =
+    command.renewal ?? former?.renewal ?? validRenewalIn(given.tombstones, id, lastModified)
   const by = replaces?.renewal
   // The response to a renewal may have been lost. So it can be repeated also after this put.
   const kept = isSame && command.renewal === undefined ? former.renewed : undefined

@@ -19,6 +19,9 @@ export const tombstonesMax = 1_000
  */
 export const renewablesMax = 100
 
+/** How long a subscription that a push service ended can be renewed. */
+export const renewableMillisMax = 30 * 24 * 60 * 60_000
+
 /** The timestamp of a tombstone. */
 export const removedAt = (tombstone: Tombstone): number =>
   typeof tombstone === "number" ? tombstone : tombstone.lastModified
@@ -27,6 +30,14 @@ export const removedAt = (tombstone: Tombstone): number =>
 export const renewalIn = (tombstones: Tombstones, id: string): string | undefined => {
   const tombstone = Object.hasOwn(tombstones, id) ? tombstones[id] : undefined
   return typeof tombstone === "object" && "renewal" in tombstone ? tombstone.renewal : undefined
+}
+
+/** As {@link renewalIn}, while the secret is valid. `now`: milliseconds since the epoch. */
+export const validRenewalIn = (tombstones: Tombstones, id: string, now: number) => {
+  const renewal = renewalIn(tombstones, id)
+  return renewal === undefined || now - removedAt(tombstones[id]!) >= renewableMillisMax
+    ? undefined
+    : renewal
 }
 
 /** The ended subscriptions that a secret renews, with their timestamps. */
