@@ -131,7 +131,8 @@ export const keys = {
   subscriptions: (user: UserToken) => entryKey<"subscriptions">(user),
   /**
    * The owners of endpoints whose hash begins with the same four digits: at most 65,536 keys. With
-   * 10 million subscriptions one names 150 owners, in 14 KB. No user token has such a key.
+   * 10 million subscriptions one names 150 owners, in 14 KB, and those whose subscriptions push
+   * services ended in the last 30 days. No user token has such a key.
    */
   endpointOwners: (hash: string) => entryKey<"endpointOwners">(`=endpoints.${hash.slice(0, 4)}`),
   registration: (channel: ChannelToken, user: UserToken) =>

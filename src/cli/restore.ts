@@ -12,7 +12,7 @@ import { byHeaders } from "#domain/broadcast-publisher.ts"
 import { goneReasons } from "#domain/reason.ts"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
 import type { SubscriptionQuota } from "#domain/subscription/quota.ts"
-import { emptyList } from "#domain/subscription/subscription.ts"
+import { emptyList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import {
@@ -22,7 +22,7 @@ import {
   suspended,
   type UserRemovals
 } from "#nats/subscriptions/removals.ts"
-import { belongsToAnother, undoing } from "#nats/subscriptions/undo.ts"
+import { isStoredByAnother, undoing } from "#nats/subscriptions/undo.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -61,12 +61,16 @@ const lookAgainMillis = 50
 /** Users at a time. Messages of one user go one after the other: each expects the one before. */
 const usersAtOnce = 16
 
+const listOf = Effect.fnUntraced(function* (user: UserToken) {
+  const entry = yield* (yield* Buckets).get("subscriptions", keys.subscriptions(user))
+  return entry?.value ?? emptyList
+})
+
 /** The user's subscriptions, once the bucket shows LOG up to `seq`. */
 const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
-  const buckets = yield* Buckets
   const deadline = (yield* monotonicMillis) + followMillis
   while (true) {
-    const list = (yield* buckets.get("subscriptions", keys.subscriptions(user)))?.value ?? emptyList
+    const list = yield* listOf(user)
     if (list.seq >= seq) return list
     if ((yield* monotonicMillis) >= deadline) {
       return yield* failed("the buckets do not follow LOG: restore needs a running service")
@@ -83,6 +87,22 @@ const countRestored = (counts: Counts, { cause }: Removal): void => {
 const isAt = ({ data }: SubscriptionPut, hosts: ReadonlyArray<string>): boolean =>
   hosts.length === 0 || hosts.some((host) => URL.parse(data.endpoint)?.hostname === host)
 
+/** Whether a subscription stays with another user. */
+const isKept = (user: UserToken, list: SubscriptionList, found: Removal) =>
+  found.cause === suspended ? Effect.succeed(false) : isStoredByAnother(user, list, found)
+
+/** Counts what a restore would do, without the quotas. */
+const countUser = Effect.fnUntraced(function* (
+  user: UserToken,
+  all: ReadonlyArray<Removal>,
+  counts: Counts
+) {
+  const list = yield* listOf(user)
+  for (const found of all)
+    if (yield* isKept(user, list, found)) counts.moved += 1
+    else countRestored(counts, found)
+})
+
 /** Restores one after the other. If the user writes meanwhile, the rest is left as it is. */
 const restoreUser = Effect.fnUntraced(function* (
   user: UserToken,
@@ -94,14 +114,12 @@ const restoreUser = Effect.fnUntraced(function* (
   const log = yield* EventLog
   let expect = lastSeq
   for (const [i, found] of all.entries()) {
-    if (found.cause !== suspended) {
-      yield* demandRoom("subscriptions")
-      if (yield* belongsToAnother(user, found.put)) {
-        counts.moved += 1
-        continue
-      }
-    }
+    if (found.cause !== suspended) yield* demandRoom("subscriptions")
     const list = yield* listAt(user, expect)
+    if (yield* isKept(user, list, found)) {
+      counts.moved += 1
+      continue
+    }
     const now = yield* Clock.currentTimeMillis
     const message = undoing(found, list, now, quota)
     if (message === undefined) {
@@ -130,7 +148,7 @@ export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptio
     const all = removals.filter(({ put }) => isAt(put, options.hosts))
     if (all.length === 0) return
     counts.users += 1
-    if (options.dryRun) for (const one of all) countRestored(counts, one)
+    if (options.dryRun) yield* countUser(user, all, counts)
     else yield* restoreUser(user, all, seq, counts, options)
   })
   yield* Effect.forEach(yield* findRemovals(options), each, {
@@ -159,7 +177,10 @@ const textOf = (counts: Counts, dryRun: boolean): string => {
   const lines = [
     `${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored${detail}`
   ]
-  if (moved > 0) lines.push(`${moved} were not: other users have stored them since`)
+  if (moved > 0)
+    lines.push(
+      `${moved} ${dryRun ? "would not be" : "were not"}: other users have stored them since`
+    )
   if (full > 0) lines.push(`${full} were not: their users have as many as they may`)
   if (changed > 0)
     lines.push(

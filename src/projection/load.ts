@@ -136,7 +136,7 @@ const loadStep = (sets: Sets, facts: Facts, step: Step) => {
 }
 
 /**
- * Loads the pages of the endpoints that puts store: at most 256 pages of 92 KB. A rebuild has all
+ * Loads the pages of the endpoints that puts store: at most 256 pages of 122 KB. A rebuild has all
  * pages in memory.
  */
 const loadPages = ({ isLive, owners }: Sets, steps: ReadonlyArray<Step>) =>

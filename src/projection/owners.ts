@@ -3,18 +3,27 @@
 // there.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { SubscriptionPut } from "#domain/subscription/command.ts"
 import {
   atEndpoint,
   type EndpointOwners,
   hasRoomFor,
   hasSameKeys,
+  isRemoved,
+  type LastOwner,
+  lastOwnerOf,
   markMoved,
+  markRemoved,
   noOwners,
-  ownerOf,
   removedHashes,
   withOwner
 } from "#domain/subscription/owners.ts"
-import { emptyList, type SubscriptionList, storedIn } from "#domain/subscription/subscription.ts"
+import {
+  emptyList,
+  type StoredSubscription,
+  type SubscriptionList,
+  storedIn
+} from "#domain/subscription/subscription.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -41,19 +50,21 @@ export const removedEndpoints = (
 ): ReadonlyArray<string> =>
   command.type === "malformed" ? [] : removedHashes(lists.get(key) ?? emptyList, command)
 
-/**
- * The user whose the endpoint of a put was before; undefined: nobody, or its own user. An earlier
- * run may have written the page after it applied the put: then that is done.
- */
-export const formerOwner = (
-  sets: Sets,
-  { hash, stored: { seq }, user }: ListStep
-): UserToken | undefined => {
+/** The last owner of the endpoint of a put, if that is another user. */
+const formerOf = (sets: Sets, { hash, stored: { seq }, user }: ListStep): LastOwner | undefined => {
   if (hash === undefined) return undefined
   const page = pageOf(sets, hash)
-  const owner = page.seq < seq ? ownerOf(page, hash) : undefined
-  return owner === user ? undefined : (owner as UserToken | undefined)
+  const last = page.seq < seq ? lastOwnerOf(page, hash) : undefined
+  return last?.owner === user ? undefined : last
 }
+
+/**
+ * The user whose the endpoint of a put was before, also where a push service ended it; undefined:
+ * nobody, or its own user. An earlier run may have written the page after it applied the put: then
+ * that is done.
+ */
+export const formerOwner = (sets: Sets, step: ListStep): UserToken | undefined =>
+  formerOf(sets, step)?.owner as UserToken | undefined
 
 /** Whether a put stores an endpoint for which its page has no room. As above, for earlier runs. */
 export const isPageFull = (sets: Sets, { hash, stored: { seq } }: ListStep): boolean => {
@@ -67,35 +78,47 @@ interface Taken extends Move {
   readonly isAllowed: boolean
 }
 
+/** Whether a put may take a stored subscription from another user. */
+const mayTake = (command: SubscriptionPut, { data, standIn }: StoredSubscription): boolean => {
+  // A renewal without a login or a restore takes nothing from another user, and an import takes
+  // only from a stand-in.
+  const isImport = command.imported === true && standIn !== true
+  const isRenewalOrRestore = command.replaces?.renewal !== undefined || command.restored === true
+  return !isRenewalOrRestore && !isImport && hasSameKeys(data, command.data)
+}
+
 /**
- * The subscription of another user at the endpoint of a put; undefined: none. An earlier run may
- * have written that user's list after it applied the put: then the list shows the outcome. A mark
- * of the put is still to be completed.
+ * The subscription of another user at the endpoint of a put, or its tombstone; undefined: none. An
+ * earlier run may have written that user's list after it applied the put: then the list shows the
+ * outcome. A mark of the put is still to be completed.
  */
 export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const { command, hash, stored } = step
-  const user = formerOwner(sets, step)
-  if (hash === undefined || user === undefined || command.type !== "subscription.put/1")
+  const { endedAt, owner } = formerOf(sets, step) ?? {}
+  if (hash === undefined || owner === undefined || command.type !== "subscription.put/1")
     return undefined
+  const user = owner as UserToken
   const list = sets.lists.get(keys.subscriptions(user)) ?? emptyList
   const marked = Object.entries(list.subscriptions).find(([, { moved }]) => moved === stored.seq)
   const unmarked = list.seq < stored.seq ? atEndpoint(list, command.data.endpoint) : undefined
-  const [id, found] = marked ?? unmarked ?? []
-  if (id === undefined || found === undefined) return undefined
-  const page = keys.endpointOwners(hash)
-  // A renewal without a login or a restore takes nothing from another user, and an import takes
-  // only from a stand-in.
-  const isImport = command.imported === true && found.standIn !== true
-  const isRenewalOrRestore = command.replaces?.renewal !== undefined || command.restored === true
-  const takesNothing = isRenewalOrRestore || isImport
-  const isAllowed = !takesNothing && hasSameKeys(found.data, command.data)
-  return { user, id, seq: stored.seq, page, isAllowed }
+  const found = marked ?? unmarked
+  const move = { user, id: found?.[0] ?? hash, seq: stored.seq, page: keys.endpointOwners(hash) }
+  if (found !== undefined) return { ...move, isAllowed: mayTake(command, found[1]) }
+  if (endedAt === undefined) return undefined
+  // An ended endpoint is free for any keys, but a restore takes nothing from a user who had it
+  // since.
+  if (command.restored === true) return { ...move, isAllowed: false }
+  const isKnown = list.seq < stored.seq && isRemoved(list, hash)
+  return isKnown ? { ...move, isAllowed: true } : undefined
 }
 
 /** Takes a subscription from the earlier owner. */
 export const take = (sets: Sets, move: Move): void => {
   const key = keys.subscriptions(move.user)
-  sets.lists.set(key, markMoved(sets.lists.get(key)!, move.id, move.seq), move.seq)
+  const list = sets.lists.get(key)!
+  const isStored = storedIn(list, move.id) !== undefined
+  const after = isStored ? markMoved(list, move.id, move.seq) : markRemoved(list, move.id)
+  sets.lists.set(key, after, move.seq)
   if (sets.isLive) sets.owners.hold(move.page)
   sets.moves.add(move)
 }
@@ -106,26 +129,31 @@ export const take = (sets: Sets, move: Move): void => {
  */
 export const noteOwners = (
   sets: Sets,
-  { command, hash, stored: { seq }, user }: ListStep,
+  { command, hash, stored: { at, seq }, user }: ListStep,
   removed: ReadonlyArray<string>,
   list: SubscriptionList
 ): void => {
   const pages = new Map<EntryKey<"endpointOwners">, EndpointOwners>()
-  const note = (each: string, ownerAfter: (owner: string | undefined) => string | undefined) => {
+  const note = (each: string, after: (last: LastOwner | undefined) => LastOwner | undefined) => {
     const key = keys.endpointOwners(each)
     const page = pages.get(key) ?? pageOf(sets, each)
     // Noted by an earlier run, or two endpoints of this command share a page.
     if (page.seq >= seq && !pages.has(key)) return
-    const owner = ownerAfter(ownerOf(page, each))
-    if (owner !== ownerOf(page, each)) pages.set(key, withOwner(page, each, owner, seq))
+    const before = lastOwnerOf(page, each)
+    const last = after(before)
+    if (last?.owner !== before?.owner || last?.endedAt !== before?.endedAt)
+      pages.set(key, withOwner(page, each, last, seq, at))
   }
   const named = "id" in command ? storedIn(list, command.id) : undefined
   const isPresent = named !== undefined && named.moved === undefined
+  const isEnd = command.type === "subscription.gone/1"
+  // Another user may store it: then the list of this one must not get it back.
+  const left = isEnd ? { owner: user, endedAt: at } : undefined
   // Another subscription may have replaced one that is gone.
-  if (!(isPresent && command.type === "subscription.gone/1"))
-    for (const each of removed) note(each, (owner) => (owner === user ? undefined : owner))
+  if (!(isPresent && isEnd))
+    for (const each of removed) note(each, (last) => (last?.owner === user ? left : last))
   // Also where an earlier run wrote a list without it: a later command removed it, and is next.
-  if (hash !== undefined) note(hash, () => user)
+  if (hash !== undefined) note(hash, () => ({ owner: user }))
   for (const [key, page] of pages) sets.owners.set(key, page, seq)
 }
 

@@ -1,6 +1,7 @@
 // A restore and a renewal take no browser from another user who has stored it meanwhile, not even
 // after they have read its owner.
-import { afterAll, assert, beforeAll, it } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { endpointHash } from "#domain/subscription/owners.ts"
 import { subjects } from "#streams/subjects.ts"
 import { call, until } from "../support/client.ts"
 import { end } from "../support/end.ts"
@@ -86,6 +87,67 @@ it.each<readonly [what: string, refused: unknown, restore: (id: string) => Promi
     assert.deepEqual(await endpointsOf(user), [])
   }
 )
+
+describe("a browser that another user stored after its end", { timeout: 60_000 }, () => {
+  const restoreAt = async (user: string, id: string) => {
+    const path = `/users/${encodeURIComponent(idOf(user))}/subscriptions/${id}/restore`
+    return (await call(gateway.url, "POST", path, "operator")).status
+  }
+  const restoreSince = async (from: string, ...more: ReadonlyArray<string>) => {
+    const args = ["restore", "--from", from, "--nats", nats.url, ...more]
+    return (await runCli(args, secretEnvironment)).stdout
+  }
+
+  it.each([
+    { how: "removed it", later: "removes", restored: 0 },
+    { how: "lost it, too", later: "loses", restored: 1 }
+  ])("does not come back to the earlier user once the later one $how", async (given) => {
+    const { later, restored } = given
+    const earlier = `${later} later`
+    const { subscription: data } = push.subscribe()
+    const prefer = { prefer: "renewal" }
+    const stored = await call(gateway.url, "POST", "/subscriptions", earlier, { data }, prefer)
+    const { id } = stored.body.data
+    const { renewal } = stored.body
+    const from = new Date(Date.now() - 1).toISOString()
+    await end(nats.url, gateway.url, earlier, id)
+    assert.equal((await call(gateway.url, "POST", "/subscriptions", later, { data })).status, 201)
+    // The secret does not give the next subscription of the later user's browser to the earlier.
+    const next = { renewal, data: push.subscribe().subscription }
+    const renewed = await call(gateway.url, "POST", "/subscriptions/replace", undefined, next)
+    assert.equal(renewed.status, 403)
+    if (restored === 1) await end(nats.url, gateway.url, later, id)
+    else
+      assert.equal((await call(gateway.url, "DELETE", `/subscriptions/${id}`, later)).status, 200)
+    assert.equal(await restoreAt(earlier, id), 404)
+    const of = `${restored} subscriptions of ${1 + restored} users`
+    const causes = restored === 1 ? ": 1 gone" : ""
+    assert.equal(
+      await restoreSince(from, "--dry-run"),
+      `${of} would be restored${causes}\n1 would not be: other users have stored them since\n`
+    )
+    assert.equal(
+      await restoreSince(from),
+      `${of} were restored${causes}\n1 were not: other users have stored them since\n`
+    )
+    assert.deepEqual(await endpointsOf(earlier), [])
+    assert.deepEqual(await endpointsOf(later), restored ? [data.endpoint] : [])
+  })
+
+  it("comes back to the earlier user who stored it again since", async () => {
+    const { subscription: data } = push.subscribe()
+    const users = ["anna", "bert", "anna"]
+    for (const user of users) {
+      const stored = await call(gateway.url, "POST", "/subscriptions", user, { data })
+      assert.equal(stored.status, 201)
+      await end(nats.url, gateway.url, user, stored.body.data.id)
+    }
+    const id = endpointHash(data.endpoint)
+    assert.equal(await restoreAt("bert", id), 404)
+    assert.equal(await restoreAt("anna", id), 200)
+    assert.deepEqual(await endpointsOf("anna"), [data.endpoint])
+  })
+})
 
 it("a renewal takes nothing from a user who was first", { timeout: 60_000 }, async () => {
   const [old, { subscription: data }] = [push.subscribe(), push.subscribe()]

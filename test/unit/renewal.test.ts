@@ -1,6 +1,7 @@
 // Secrets that renew a subscription: for how long, of which subscriptions, and what voids them.
 import { assert, describe, it } from "@effect/vitest"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
+import { markMoved, markRemoved } from "#domain/subscription/owners.ts"
 import { renewableBy } from "#domain/subscription/renewal.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { renewables, renewablesMax } from "#domain/subscription/tombstone.ts"
@@ -45,6 +46,36 @@ describe("the secret of a subscription that a push service ended", () => {
     const list = ended.when(del(["a", endedAt]))
     assert.isUndefined(provenBy(list, endedAt + 1))
     assert.deepStrictEqual(list, { ...ended.before, seq: 3, tombstones: { a: endedAt } })
+  })
+
+  it("is that of the subscription which its user stores again, unless that has another one", () => {
+    for (const [more, secret] of [
+      [{}, "first"],
+      [{ data: data("c") }, "first"],
+      [{ renewal: "second" }, "second"]
+    ] as const) {
+      const list = ended.when(put("a", endedAt + 30 * dayMillis - 1, more))
+      assert.strictEqual(list.subscriptions["a"]?.renewal, secret)
+    }
+  })
+
+  it("is not, where it was void before", () => {
+    const late = ended.when(put("a", endedAt + 30 * dayMillis))
+    assert.isUndefined(late.subscriptions["a"]!.renewal)
+    const voided = given(stored, gone("a", 1, endedAt), del(["a", endedAt]))
+    assert.isUndefined(voided.when(put("a", endedAt + 1)).subscriptions["a"]!.renewal)
+    const taken = evolveList(markRemoved(ended.before, "a"), put("a", endedAt + 1), 3)
+    assert.isUndefined(taken.subscriptions["a"]!.renewal)
+  })
+
+  it("is void once another user stores the subscription, which moves no timestamp", () => {
+    const list = markRemoved(ended.before, "a")
+    assert.isUndefined(provenBy(list, endedAt + 1))
+    const tombstones = { a: { lastModified: endedAt, isMoved: true } }
+    assert.deepStrictEqual(list, { ...ended.before, tombstones } as SubscriptionList)
+    assert.strictEqual(markRemoved(list, "a"), list)
+    const moved = evolveList(markMoved(given(stored).before, "a", 2), gone("a", 1, endedAt), 3)
+    assert.deepStrictEqual(moved.tombstones, list.tombstones)
   })
 
   it("stays what it is when another one is removed", () => {

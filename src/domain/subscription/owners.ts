@@ -3,6 +3,7 @@
 import { jsonHash } from "#basics/json-hash.ts"
 import type { SubscriptionCommand, SubscriptionData } from "./command.ts"
 import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
+import { removedAt, renewableMillisMax } from "./tombstone.ts"
 
 /** The value of a page, in the bucket `subscriptions`. */
 export interface EndpointOwners {
@@ -11,6 +12,20 @@ export interface EndpointOwners {
   readonly seq: number
   /** Tokens of users by the hash of the endpoint, in the order of the hashes. */
   readonly owners: Readonly<Record<string, string>>
+  /** The last owners of endpoints that push services ended, likewise. */
+  readonly ended?: Readonly<Record<string, Ended>>
+}
+
+interface Ended {
+  readonly owner: string
+  /** When NATS stored that the subscription is gone. */
+  readonly at: number
+}
+
+/** Who owns an endpoint, or, with `endedAt`, who owned it until a push service ended it. */
+export interface LastOwner {
+  readonly owner: string
+  readonly endedAt?: number
 }
 
 export const noOwners: EndpointOwners = { v: 1, seq: 0, owners: {} }
@@ -22,28 +37,63 @@ export const endpointHash = (endpoint: string): string => jsonHash(endpoint)
 export const ownerOf = ({ owners }: EndpointOwners, hash: string): string | undefined =>
   Object.hasOwn(owners, hash) ? owners[hash] : undefined
 
+/** As {@link ownerOf}, or the last owner of an endpoint that a push service ended. */
+export const lastOwnerOf = (page: EndpointOwners, hash: string): LastOwner | undefined => {
+  const owner = ownerOf(page, hash)
+  if (owner !== undefined) return { owner }
+  const { ended = {} } = page
+  return Object.hasOwn(ended, hash)
+    ? { owner: ended[hash]!.owner, endedAt: ended[hash]!.at }
+    : undefined
+}
+
 /**
- * Owners in one page: 92 KB. Clients can choose endpoints of one page, and each put there writes
- * all of it. The pages take 65 million endpoints, if their hashes are evenly distributed.
+ * Owners in one page, with those of ended endpoints, which make room for others: 122 KB. Clients
+ * can choose endpoints of one page, and each put there writes all of it. The pages take 65 million
+ * endpoints, if their hashes are evenly distributed.
  */
-const ownersMax = 1_000
+export const ownersMax = 1_000
 
 /** Whether a page has an endpoint, or room for it. */
 export const hasRoomFor = ({ owners }: EndpointOwners, hash: string): boolean =>
   Object.hasOwn(owners, hash) || Object.keys(owners).length < ownersMax
 
-/** Notes the owner of an endpoint at `seq`; undefined: nobody. */
+/** A record with another value of a key; undefined: without it. Its keys are in their order. */
+const withValue = <A>(
+  record: Readonly<Record<string, A>>,
+  key: string,
+  value: A | undefined
+): Record<string, A> => {
+  const entries = Object.entries(record)
+  const before = entries.filter(([each]) => each < key)
+  const after = entries.filter(([each]) => each > key)
+  const own = value === undefined ? [] : [[key, value] as const]
+  return Object.fromEntries([...before, ...own, ...after])
+}
+
+/** The latest of the ended endpoints: those of the last 30 days, at most `max`. */
+const latest = (ended: Readonly<Record<string, Ended>>, max: number, now: number) => {
+  const entries = Object.entries(ended).filter(([, { at }]) => now - at < renewableMillisMax)
+  const excess = new Set(
+    [...entries].sort(([, a], [, b]) => a.at - b.at).slice(0, Math.max(0, entries.length - max))
+  )
+  return Object.fromEntries(entries.filter((entry) => !excess.has(entry)))
+}
+
+/** Notes the last owner of an endpoint at `seq`, stored at `now`; undefined: nobody. */
 export const withOwner = (
   page: EndpointOwners,
   hash: string,
-  owner: string | undefined,
-  seq: number
+  last: LastOwner | undefined,
+  seq: number,
+  now: number
 ): EndpointOwners => {
-  const entries = Object.entries(page.owners)
-  const before = entries.filter(([each]) => each < hash)
-  const after = entries.filter(([each]) => each > hash)
-  const own = owner === undefined ? [] : [[hash, owner] as const]
-  return { v: 1, seq, owners: Object.fromEntries([...before, ...own, ...after]) }
+  const { endedAt, owner } = last ?? {}
+  const isEnded = owner !== undefined && endedAt !== undefined
+  const owners = withValue(page.owners, hash, isEnded ? undefined : owner)
+  const noted = withValue(page.ended ?? {}, hash, isEnded ? { owner, at: endedAt } : undefined)
+  const ended = latest(noted, Math.max(0, ownersMax - Object.keys(owners).length), now)
+  return { v: 1, seq, owners, ...(Object.keys(ended).length === 0 ? {} : { ended }) }
 }
 
 /** The subscriptions that a command of their user, or a push, removes. */
@@ -104,3 +154,22 @@ export const markMoved = (list: SubscriptionList, id: string, seq: number): Subs
   ...list,
   subscriptions: { ...list.subscriptions, [id]: { ...list.subscriptions[id]!, moved: seq } }
 })
+
+/** Whether a list has the tombstone of a subscription. */
+export const isRemoved = ({ tombstones }: SubscriptionList, id: string): boolean =>
+  Object.hasOwn(tombstones, id)
+
+/**
+ * Marks a removed subscription as another user's: its secret is void, and nobody restores it. The
+ * timestamp stays, so clients see no change.
+ */
+export const markRemoved = (list: SubscriptionList, id: string): SubscriptionList =>
+  isMoved(list, id)
+    ? list
+    : {
+        ...list,
+        tombstones: {
+          ...list.tombstones,
+          [id]: { lastModified: removedAt(list.tombstones[id]!), isMoved: true }
+        }
+      }

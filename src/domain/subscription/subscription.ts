@@ -208,9 +208,10 @@ const removeGone = (
   const stored = storedIn(list, id)
   if (stored?.seq !== generation) return list
   const lastModified = nextTimestamp(list, at)
-  const { renewal } = stored
-  const isRenewable = renewal !== undefined && stored.moved === undefined
-  return remove(list, id, isRenewable ? { lastModified, renewal, generation } : lastModified)
+  const { moved, renewal } = stored
+  // Before `subscription.moved/1`, which then finds nothing to remove.
+  if (moved !== undefined) return remove(list, id, { lastModified, isMoved: true })
+  return remove(list, id, renewal ? { lastModified, renewal, generation } : lastModified)
 }
 
 const evolve = (

@@ -7,7 +7,7 @@ import { Settings } from "#config"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import { type SubscriptionList, storedIn } from "#domain/subscription/subscription.ts"
 import type { User } from "#identity/identity.ts"
-import { belongsToAnother, undoing } from "#nats/subscriptions/undo.ts"
+import { isStoredByAnother, undoing } from "#nats/subscriptions/undo.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { changeList, listOf } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
@@ -37,7 +37,7 @@ const decide = Effect.fnUntraced(function* (
   // A subscription that its user removed, or that another one took, is not given back.
   const removal = yield* removalOf(user, id)
   if (removal === undefined) return yield* unknownSubscription(id)
-  if (stored === undefined && (yield* belongsToAnother(user, removal.put)))
+  if (stored === undefined && (yield* isStoredByAnother(user, list, removal)))
     return yield* unknownSubscription(id)
   const message = undoing(removal, list, now, yield* Settings)
   if (message === undefined) return yield* refuse("tooManySubscriptions")

@@ -1,7 +1,6 @@
 // Undoes the removal or the suspension of a subscription, for requests and for the command alike.
 import * as Effect from "effect/Effect"
-import type { SubscriptionPut } from "#domain/subscription/command.ts"
-import { endpointHash, noOwners, ownerOf } from "#domain/subscription/owners.ts"
+import { endpointHash, isMoved, lastOwnerOf, noOwners } from "#domain/subscription/owners.ts"
 import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { renewalIn } from "#domain/subscription/tombstone.ts"
@@ -10,14 +9,19 @@ import type { UserToken } from "#streams/tokens.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { type Removal, suspended } from "./removals.ts"
 
-/** Whether an endpoint belongs to another user now. */
-export const belongsToAnother = Effect.fnUntraced(function* (
+/**
+ * Whether another user has stored a removed subscription since, also one who lost it again.
+ * `list`: that of its user.
+ */
+export const isStoredByAnother = Effect.fnUntraced(function* (
   user: UserToken,
-  { data }: SubscriptionPut
+  list: SubscriptionList,
+  { id, put: { data } }: Removal
 ) {
+  if (isMoved(list, id)) return true
   const hash = endpointHash(data.endpoint)
   const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(hash))
-  return (ownerOf(page?.value ?? noOwners, hash) ?? user) !== user
+  return (lastOwnerOf(page?.value ?? noOwners, hash)?.owner ?? user) !== user
 })
 
 /** The message that undoes a removal. Undefined: the user has as many subscriptions as allowed. */
