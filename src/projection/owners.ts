@@ -182,6 +182,7 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
   for (const move of moves) {
     if (isMarked(move) && !marked.includes(move)) continue
     sets.moves.delete(move)
+    sets.standIns.delete(user)
     sets.owners.release(move.page)
   }
 })

@@ -40,6 +40,11 @@ export interface Sets {
   readonly owners: Cache<"endpointOwners">
   /** Subscriptions that another user took, and that the earlier owner's list is to lose. */
   readonly moves: Set<Move>
+  /**
+   * Stand-ins whose registrations end, and the sequence at which the last of those began that this
+   * run has ended.
+   */
+  readonly standIns: Map<UserToken, number>
   /** Registrations that must not be written before the counts that they change. */
   readonly held: Map<EntryKey<"registration">, Counted>
   /** Channels that may have nobody registered: see forget.ts. */
@@ -83,6 +88,7 @@ export const makeSets = Effect.fnUntraced(function* (
     tokens: yield* makeWriteBackCache<EntryKey<"token">>("permissions", share),
     owners: yield* makeWriteBackCache<EntryKey<"endpointOwners">>("subscriptions", share),
     moves: new Set(),
+    standIns: new Map(),
     counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", share),
     held: new Map(),
     unused: new Set(),

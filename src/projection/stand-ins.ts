@@ -4,6 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { MessageType } from "#domain/messages/messages.ts"
 import { noCounts, registeredSince } from "#domain/registration.ts"
+import { registrationsAtOnce } from "#nats/kv/registered.ts"
 import type { Append } from "#nats/stream/append.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -17,21 +18,33 @@ export const tryAppend = <T extends MessageType>({ log }: Sets, message: Append<
     Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
   )
 
+/** Registrations that end in one call: the projector applies nothing else meanwhile. */
+const endedMax = 300
+
+/** Ends the registration that began at a sequence of LOG. False: LOG has no room for that. */
+const endRegistration = Effect.fnUntraced(function* (sets: Sets, since: number) {
+  const began = yield* sets.log.at("log", since)
+  if (began?.message.type !== "registration.put/1") return true
+  const { message, subject } = began
+  const body = { user: message.user, at: yield* Clock.currentTimeMillis }
+  return yield* tryAppend(sets, { subject, type: "registration.delete/1", body })
+})
+
 /**
- * Ends all registrations of a user. False: LOG has no room for that. Safe to repeat: the end of a
- * registration that ended changes nothing.
+ * Ends registrations of a user, of many only some: the next call goes on. False: others are left,
+ * or LOG has no room. Safe to repeat: the end of a registration that ended changes nothing.
  */
 export const endRegistrations = Effect.fnUntraced(function* (sets: Sets, user: UserToken) {
-  const { counts, log } = sets
+  const { counts, isLive, standIns } = sets
   const key = keys.registrationCounts(user)
   yield* counts.load([key])
-  const at = yield* Clock.currentTimeMillis
-  for (const since of registeredSince(counts.get(key) ?? noCounts, user)) {
-    const began = yield* log.at("log", since)
-    if (began?.message.type !== "registration.put/1") continue
-    const { message, subject } = began
-    const body = { user: message.user, at }
-    if (!(yield* tryAppend(sets, { subject, type: "registration.delete/1", body }))) return false
-  }
-  return true
+  const done = standIns.get(user) ?? 0
+  const left = registeredSince(counts.get(key) ?? noCounts, user).filter((each) => each > done)
+  const some = left.slice(0, isLive ? endedMax : undefined)
+  const areEnded = yield* Effect.forEach(some, (each) => endRegistration(sets, each), {
+    concurrency: registrationsAtOnce
+  })
+  if (areEnded.includes(false)) return false
+  standIns.set(user, some.at(-1) ?? done)
+  return some.length === left.length
 })
