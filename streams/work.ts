@@ -1,5 +1,5 @@
-// WORK: plans, jobs, outcomes, dead letters, and what operators looked at. They are many and expire,
-// so LOG stays small and quick to replay.
+// WORK: plans, jobs, outcomes, dead letters, and what operators looked at. They are many and
+// expire, so LOG stays small and quick to replay.
 import type { StreamSpec } from "./spec.ts"
 import { filters } from "./subjects.ts"
 

@@ -3,8 +3,9 @@ import { totalmem } from "node:os"
 
 /**
  * Share of the memory for nats-server: a broadcast to a million users took 3.1 GiB of it without a
- * limit. The rest of the memory is for the service and for the system's cache of files. A broadcast to 100,000 takes 470 MiB of the service, by default
- * (delivery/README.md has it for other sizes of its caches).
+ * limit. The rest of the memory is for the service and for the system's cache of files. A broadcast
+ * to 100,000 takes 470 MiB of the service, by default (delivery/README.md has it for other sizes of
+ * its caches).
  */
 const share = 0.6
 
@@ -16,8 +17,7 @@ const minimumBytes = 256 * 1024 ** 2
 
 /**
  * GOGC: percent of what is in use by which the heap may grow. A broadcast to 100,000 takes 506 MiB
- * instead of 683 (by Go's default, 100) and a quarter more of nats-server's CPU, which is a fiftieth
- * of all.
+ * instead of 683 (by Go's default, 100) and a quarter more of nats-server's CPU: a fiftieth of all.
  */
 const growthPercent = 50
 

@@ -1,5 +1,5 @@
-// Facts that change no state of users: rejected commands, secrets that are in use, and what operators
-// looked at. Pure.
+// Facts that change no state of users: rejected commands, secrets that are in use, and what
+// operators looked at. Pure.
 import * as Schema from "effect/Schema"
 
 /**

@@ -39,7 +39,7 @@ const files: SiteFiles = {
     }`
 }
 
-/** Until the address has a fragment, the test must evaluate nothing: that would count as a click. */
+/** Until the address has a fragment, the test evaluates nothing: that would count as a click. */
 const unclicked = (url: string) => `import { connect } from "/client.js"
   let asked = 0
   Notification.requestPermission = async () => { asked += 1; return "default" }
