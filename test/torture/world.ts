@@ -35,7 +35,7 @@ export interface World extends Context, AsyncDisposable {
   readonly guests: Visit
   readonly redrive: Redrive
   readonly resumes: Resumes
-  /** Whether broadcasts may pause themselves: the earlier commit knows no `pause_when`. */
+  /** Whether broadcasts may pause themselves: an earlier commit may know no `pause_when`. */
   readonly mayPause: boolean
   readonly random: Random
   /** `BELLCAST_UNRECORDED_PUSHES_MAX`: what a killed process may send twice. */
