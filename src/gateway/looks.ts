@@ -14,8 +14,8 @@ const writeTimeout = "2 seconds"
 
 /**
  * Records that the caller looks at a user: in the log, and in WORK for as long as pushes are there.
- * `broadcast`: at the pushes of this one alone. Where WORK has no room or no time, the look does not
- * fail, and a warning has it.
+ * `broadcast`: at the pushes of this one alone. Where WORK has no room or no time, the look does
+ * not fail, and a warning has it.
  */
 export const recordLook = Effect.fnUntraced(function* (
   { caller, isAbout }: Call,
