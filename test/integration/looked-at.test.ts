@@ -1,4 +1,4 @@
-// What operators look at of a user stands in the audit of that user, with who looked.
+// The audit of a user says which operators looked at the user, and at what.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"

@@ -1,4 +1,4 @@
-// What operators looked at of a user.
+// The looks of operators at a user.
 import * as Effect from "effect/Effect"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"

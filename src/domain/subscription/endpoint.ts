@@ -133,7 +133,7 @@ export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string 
   if (!endpoint.startsWith(`${url.origin}/`))
     return `Must be written in its plain form, which begins with ${url.origin}/`
   if (endpoint !== url.href) return "Must be written as a URL parser writes it"
-  // They ignore it: with one, a browser would have as many endpoints as somebody likes.
+  // Both ignore a query: with it, a browser would have as many endpoints as somebody likes.
   const ignoresQuery = [...pushServices.google, ...pushServices.mozilla]
   return endpoint.includes("?") && ignoresQuery.some(isHost(url.hostname))
     ? "Must not have a query at this push service"

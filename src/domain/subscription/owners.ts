@@ -22,7 +22,7 @@ interface Ended {
   readonly at: number
 }
 
-/** Who owns an endpoint, or, with `endedAt`, who owned it until a push service ended it. */
+/** The owner of an endpoint, or, with `endedAt`, its owner until a push service ended it. */
 export interface LastOwner {
   readonly owner: string
   readonly endedAt?: number
