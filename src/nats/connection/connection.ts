@@ -154,13 +154,29 @@ const close = (nc: NatsConnection) =>
     Effect.andThen(Effect.promise(() => nc.close()))
   )
 
+interface Dialled {
+  readonly protocol?: { readonly servers: { getServers(): Array<{ lastConnect: number }> } }
+}
+
+/**
+ * Lets nats.js dial at once. Between two dials it waits by the wall clock: an hour, where that was
+ * set back by an hour since the last one.
+ */
+const forgetDials = (nc: NatsConnection): void => {
+  const servers = (nc as unknown as Dialled).protocol?.servers.getServers() ?? []
+  for (const server of servers) server.lastConnect = 0
+}
+
 /** Logs that the connection is lost or back, and errors that the server reports. */
 const watchStatus = (nc: NatsConnection, silences: Silences) => {
   const refused = makeRateLimitedLog("NATS refuses")
   const lost = makeRateLimitedLog("the connection to NATS is lost; it is tried again")
   const one = (status: Status) => {
     if (status.type === "reconnect") silences.connected()
-    if (status.type === "disconnect") return lost({ server: status.server })
+    if (status.type === "disconnect") {
+      forgetDials(nc)
+      return lost({ server: status.server })
+    }
     if (status.type === "reconnect")
       return Effect.logInfo("the connection to NATS is back", { server: status.server })
     return status.type === "error" ? refused({ reason: status.error.message }) : Effect.void
