@@ -1,5 +1,5 @@
 // A connection to NATS that is lost after the clock was set back by an hour.
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { assert, it } from "vitest"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
@@ -28,6 +28,6 @@ it("comes back as soon as the server does", { timeout: 60_000 }, async () => {
     assert.isUndefined(yield* Effect.retry(read, { times: 3 }))
   })
   await Effect.runPromise(
-    program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })), Effect.provide(quiet))
+    Effect.provide(program, Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet))
   )
 })
