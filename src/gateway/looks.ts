@@ -8,7 +8,7 @@ import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import type { Call } from "./http/request.ts"
 
-/** WORK stores one look of an operator at the same in this time. */
+/** A look that an operator repeats within this time is stored once. */
 const everyMillis = 60_000
 const writeTimeout = "2 seconds"
 

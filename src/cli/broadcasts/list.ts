@@ -15,6 +15,7 @@ import {
 } from "#gateway/broadcasts/view.ts"
 import { listBroadcasts } from "#nats/broadcasts/list.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
+import { readsOfCommandMax } from "#nats/broadcasts/started-in.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
@@ -62,16 +63,13 @@ interface Filters {
   readonly limit: number
 }
 
-/** All changes of states of some weeks. */
-const changeReadsMax = 1_000
-
 const list = Effect.fnUntraced(function* (filters: Filters) {
   const rows = yield* readOn(filters.limit, (behind: number | undefined, limit) =>
     listBroadcasts({
       channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
       limit,
       behind,
-      changeReadsMax,
+      changeReadsMax: readsOfCommandMax,
       since: Option.getOrUndefined(filters.since)?.getTime(),
       before: Option.getOrUndefined(filters.before)?.getTime(),
       publisher: Option.getOrUndefined(filters.publisher),

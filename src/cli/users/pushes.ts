@@ -7,6 +7,7 @@ import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"
 import { type ForUser, listForUser, pushesTo } from "#nats/broadcasts/for-user.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
+import { readsOfCommandMax } from "#nats/broadcasts/started-in.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
@@ -21,8 +22,6 @@ import { looksAt, shownLooks } from "./looks.ts"
 const pageMax = 50
 /** Broadcasts that are read at once, in 32 MiB at most: a gateway has less room. */
 const readMax = 1_000
-/** All changes of states of some weeks. */
-const changeReadsMax = 1_000
 
 export interface Filters {
   readonly channel: Option.Option<string>
@@ -104,7 +103,7 @@ const selected = (user: UserToken, filters: Filters, now: number) => {
       limit: Math.min(limit, pageMax),
       behind,
       readMax,
-      changeReadsMax,
+      changeReadsMax: readsOfCommandMax,
       since: begin.getTime(),
       before: Option.getOrUndefined(filters.before)?.getTime()
     })

@@ -7,8 +7,10 @@ import { typeHeader } from "../stream/stored.ts"
 
 /** Changes of states that are read at once: one with a payload has up to 32 KiB. */
 const readMax = 100
-/** Reads of one span, in 32 MiB. A command reads more. */
+/** Reads of one span, in 32 MiB. */
 const readsMaxDefault = 10
+/** Reads of a command, one after the other: 100,000 changes. */
+export const readsOfCommandMax = 1_000
 const started = "broadcast.started/1"
 
 /** In milliseconds since the epoch. */
