@@ -13,7 +13,7 @@ import {
   writeRuleFault,
   writeRuleOf
 } from "#domain/publisher.ts"
-import { pushHostFault } from "#domain/subscription/endpoint.ts"
+import { pushHostFault } from "#domain/subscription/push-host.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { listenAddressFault } from "#settings/listen-address.ts"
 import { inboxPrefixFault, natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"

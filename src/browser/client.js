@@ -49,12 +49,12 @@ const inStore = async (mode, ask) => {
   }
 }
 
-/** Empty without a subscription. All of Bellcast's have a key. */
+/** Empty: no subscription, or not Bellcast's. */
 const keyOf = (found) =>
   btoa(String.fromCharCode(...new Uint8Array(found?.options.applicationServerKey)))
-    .replaceAll("+", "-")
-    .replaceAll("/", "_")
-    .replaceAll("=", "")
+    .replace(/\+/g, "-")
+    .replace(/\//g, "_")
+    .replace(/=/g, "")
 
 const localeOf = () => {
   try {
@@ -77,7 +77,8 @@ const isSame = (fields, record) =>
   Object.entries(fields).every(([name, value]) => record[name] === value)
 
 const idOf = async (endpoint) => {
-  const bytes = new TextEncoder().encode(`"${endpoint}"`)
+  const text = JSON.stringify(endpoint.replace(/(\/fcm.googleapis.com).wp/, "$1/fcm/send"))
+  const bytes = new TextEncoder().encode(text)
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))
   return [...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("")
 }
@@ -92,13 +93,13 @@ const registrationOf = (channel) => {
   throw new BellcastError("service", false, 400)
 }
 
-/** No prototype: users may be called `constructor`. */
+/** For users called `constructor`. */
 const bare = (users) => ({ __proto__: null, ...users })
 
 /** Members of a record without a subscription. */
 const none = { endpoint: null, p256dh: null, auth: null, renewal: null, checked: 0 }
 
-/** An offline Firefox forgets a subscription and rejects. */
+/** Firefox forgets it offline, and rejects. */
 const end = (found) => found?.unsubscribe().catch(console.debug)
 
 const supportOf = (options) => {
@@ -297,7 +298,6 @@ class Push extends EventTarget {
     this.#isReady = true
   }
 
-  /** Leaves by the worker of the record. */
   async #retreat() {
     const [scope] = await inStore("readonly", (states) => states.getAllKeys())
     if (!scope) return
@@ -323,7 +323,7 @@ class Push extends EventTarget {
     return navigator.locks?.request(`bellcast:${this.#scope}`, { signal }, task) ?? task()
   }
 
-  /** The record of this worker, else one made from another's; `isNew`: from none. */
+  /** The worker's record, else one made from another's; `isNew`: from none. */
   async #record() {
     let record = await inStore("readonly", (states) => states.get(this.#scope))
     if (!record) {
@@ -377,7 +377,7 @@ class Push extends EventTarget {
     await this.#leave(record)
   }
 
-  /** Safari's own have no data, but `navigate`. */
+  /** Safari's have `navigate` and no data. */
   async #clear() {
     for (const each of (await this.#registration?.getNotifications()) ?? [])
       if (each.data?.bellcast ?? each.navigate) each.close()

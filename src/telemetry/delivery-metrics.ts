@@ -5,7 +5,8 @@ import * as Effect from "effect/Effect"
 import { Settings } from "#config"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StrikeReason } from "#domain/reason.ts"
-import { hostMatcher, knownPushHosts } from "#domain/subscription/endpoint.ts"
+import { hostMatcher } from "#domain/subscription/push-host.ts"
+import { knownPushHosts } from "#domain/subscription/push-services.ts"
 import { counter, gauge, histogram } from "./series.ts"
 
 // From an immediate delivery to the end of the longest retries.

@@ -2,7 +2,8 @@
 // name.
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { checkEndpoint, knownPushHosts } from "#domain/subscription/endpoint.ts"
+import { checkEndpoint } from "#domain/subscription/endpoint.ts"
+import { knownPushHosts } from "#domain/subscription/push-services.ts"
 
 const strict = { hosts: [], allowLoopback: false }
 const open = { hosts: ["*"], allowLoopback: false }

@@ -1,30 +1,7 @@
 // Which endpoints a subscription may have: clients choose them, and this service sends requests to
 // them. Delivery checks the resolved address again on every connection. Pure.
-
-/**
- * The push services of the browsers, with their names in outcomes. Chromium without Google's brand,
- * as Debian's 156, has its endpoints at jmt17 (kPushMessagingStagingGcmEndpoint in its source).
- */
-const pushServices = {
-  google: ["fcm.googleapis.com", "jmt17.google.com"],
-  mozilla: ["updates.push.services.mozilla.com"],
-  apple: ["web.push.apple.com", "*.push.apple.com"],
-  microsoft: ["*.notify.windows.com"]
-} as const
-export const knownPushHosts = Object.values(pushServices).flat()
-
-export const otherPushService = "other"
-/** The names of push services: those of the browsers, and one for all others. */
-export const pushServiceNames = [...Object.keys(pushServices), otherPushService]
-
-/** The name of the push service of an outcome or a dead letter. */
-export const pushServiceOf = ({ service }: { readonly service?: string }): string =>
-  service ?? otherPushService
-
-/** The name of the push service at a host. */
-export const pushServiceAt = (host: string): string =>
-  Object.entries(pushServices).find(([, hosts]) => hosts.some(isHost(host)))?.[0] ??
-  otherPushService
+import { hostMatcher } from "./push-host.ts"
+import { knownPushHosts, pushServiceAt } from "./push-services.ts"
 
 const endpointLengthMax = 2048
 
@@ -39,17 +16,6 @@ export interface EndpointPolicy {
 }
 
 const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"])
-/** Names that never leave a machine or a site (RFC 6761, 6762, 8375, 9476). */
-const localSuffixes = [
-  "localhost",
-  "local",
-  "internal",
-  "home.arpa",
-  "alt",
-  "invalid",
-  "test",
-  "onion"
-]
 
 /** Reserved for documentation (RFC 2606 section 2): no push service can ever be there. */
 const isForDocumentation = (hostname: string): boolean =>
@@ -65,38 +31,6 @@ const plain = /^[\x21-\x5b\x5d-\x7e]+$/
 const isAddress = (hostname: string): boolean =>
   hostname.startsWith("[") || /^\d+(\.\d+){3}$/.test(hostname)
 
-const isPublicName = (hostname: string): boolean =>
-  hostname.includes(".") &&
-  !localSuffixes.some((suffix) => hostname === suffix || hostname.endsWith(`.${suffix}`))
-
-/** Returns why a text is not a pattern of hosts. */
-export const pushHostFault = (pattern: string): string | undefined =>
-  /^(\*|(\*\.)?[^\s/:@*?#]+)$/u.test(pattern)
-    ? undefined
-    : "Expected a host, *.host or *, without a scheme, port or path"
-
-const normalHost = (host: string): string => {
-  try {
-    return new URL(`https://${host}`).hostname
-  } catch {
-    return host.toLowerCase()
-  }
-}
-
-/** Returns whether a host falls under a pattern: see `EndpointPolicy.hosts`. */
-export const hostMatcher = (pattern: string): ((hostname: string) => boolean) => {
-  if (pattern === "*") return isPublicName
-  const host = normalHost(pattern.replace(/^\*\./, ""))
-  return pattern.startsWith("*.")
-    ? (hostname) => hostname.endsWith(`.${host}`)
-    : (hostname) => hostname === host
-}
-
-const isHost =
-  (hostname: string) =>
-  (pattern: string): boolean =>
-    hostMatcher(pattern)(hostname)
-
 const faultOfHost = (
   { hostname, port, protocol }: URL,
   hosts: ReadonlyArray<string>
@@ -107,15 +41,15 @@ const faultOfHost = (
   if (port !== "") return "Must use the default port"
   // Before the patterns: none may allow the endpoints of our own examples.
   if (isForDocumentation(hostname)) return "Must not be below .example, which is for documentation"
-  const known = [...knownPushHosts, ...hosts].some(isHost(hostname))
-  return known ? undefined : "Must be at a push service that this server knows"
+  const isKnown = [...knownPushHosts, ...hosts].some((pattern) => hostMatcher(pattern)(hostname))
+  return isKnown ? undefined : "Must be at a push service that this server knows"
 }
 
 /**
  * Returns why an endpoint is not allowed; undefined: it is. The URL parser repairs much: capitals,
  * missing slashes, other digits, escapes in the host, the default port. An endpoint that needs
  * repair is refused, so that every later reader sees the same, and each push service has one
- * spelling.
+ * spelling of its name.
  */
 export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string | undefined => {
   if (endpoint.length > endpointLengthMax)
@@ -134,8 +68,7 @@ export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string 
     return `Must be written in its plain form, which begins with ${url.origin}/`
   if (endpoint !== url.href) return "Must be written as a URL parser writes it"
   // Both ignore a query: with it, a browser would have as many endpoints as somebody likes.
-  const ignoresQuery = [...pushServices.google, ...pushServices.mozilla]
-  return endpoint.includes("?") && ignoresQuery.some(isHost(url.hostname))
+  return endpoint.includes("?") && ["google", "mozilla"].includes(pushServiceAt(url.hostname))
     ? "Must not have a query at this push service"
     : undefined
 }

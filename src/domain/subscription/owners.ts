@@ -2,6 +2,7 @@
 // endpoint. Pure.
 import { jsonHash } from "#basics/json-hash.ts"
 import type { SubscriptionCommand, SubscriptionData } from "./command.ts"
+import { foldedEndpoint } from "./push-services.ts"
 import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
 import { removedAt, renewableMillisMax } from "./tombstone.ts"
 
@@ -30,8 +31,11 @@ export interface LastOwner {
 
 export const noOwners: EndpointOwners = { v: 1, seq: 0, owners: {} }
 
-/** The hash of an endpoint: the id of its subscription, unless a NATS client chose another id. */
-export const endpointHash = (endpoint: string): string => jsonHash(endpoint)
+/**
+ * The hash of an endpoint, in whatever spelling: the id of its subscription, unless a NATS client
+ * chose another id.
+ */
+export const endpointHash = (endpoint: string): string => jsonHash(foldedEndpoint(endpoint))
 
 /** The token of the user who owns an endpoint; undefined: nobody. */
 export const ownerOf = ({ owners }: EndpointOwners, hash: string): string | undefined =>
@@ -137,10 +141,12 @@ export const isMoved = (list: SubscriptionList, id: string): boolean => {
 export const atEndpoint = (
   list: SubscriptionList,
   endpoint: string
-): readonly [id: string, stored: StoredSubscription] | undefined =>
-  Object.entries(list.subscriptions).find(
-    ([, { data, moved }]) => moved === undefined && data.endpoint === endpoint
+): readonly [id: string, stored: StoredSubscription] | undefined => {
+  const folded = foldedEndpoint(endpoint)
+  return Object.entries(list.subscriptions).find(
+    ([, { data, moved }]) => moved === undefined && foldedEndpoint(data.endpoint) === folded
   )
+}
 
 const sameBytes = (a: string, b: string): boolean =>
   a === b || Buffer.from(a, "base64").equals(Buffer.from(b, "base64"))

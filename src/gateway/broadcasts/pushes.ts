@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Fate, type PushResult } from "#domain/outcome.ts"
-import { pushServiceNames, pushServiceOf } from "#domain/subscription/endpoint.ts"
+import { pushServiceNames, pushServiceOf } from "#domain/subscription/push-services.ts"
 import { Identity, type User } from "#identity/identity.ts"
 import { listPushes } from "#nats/broadcasts/pushes.ts"
 import { type ErrorDetail, refuse } from "../http/errors.ts"

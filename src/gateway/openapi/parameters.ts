@@ -3,8 +3,8 @@
 import { ttlSecondsMax, Urgency } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import { Fate } from "#domain/outcome.ts"
-import { pushServiceNames } from "#domain/subscription/endpoint.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
+import { pushServiceNames } from "#domain/subscription/push-services.ts"
 import { channelBytesMax } from "#streams/tokens.ts"
 import { subscriptionExample } from "../subscriptions/view.ts"
 

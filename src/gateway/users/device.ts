@@ -1,7 +1,7 @@
 // A subscription as operators see it: never its endpoint or its keys.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { pushServiceAt, pushServiceNames } from "#domain/subscription/endpoint.ts"
+import { pushServiceAt, pushServiceNames } from "#domain/subscription/push-services.ts"
 import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 

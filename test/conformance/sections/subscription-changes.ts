@@ -1,10 +1,47 @@
 // Contract 3.3 and 3.4: removal of subscriptions, and their timestamps.
 import { expect } from "vitest"
-import { otherKeys, type StoredObject } from "../api.ts"
+import { type Api, otherKeys, type StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
 import { post, put, stamped } from "./subscriptions.ts"
 
+/** Two spellings of one endpoint. */
+const google = ({ channel }: Api) => ({
+  endpoint: `https://fcm.googleapis.com/fcm/send/${channel}`
+})
+const alsoGoogle = ({ channel }: Api) => ({
+  endpoint: `https://fcm.googleapis.com/wp/${channel}`
+})
+
 export const subscriptionChanges: ReadonlyArray<Case> = [
+  define<StoredObject>({
+    name: "returns what is stored when the endpoint is posted in another spelling",
+    given: (api) => api.stored("a", google(api)),
+    request: (api) => post(api.subscription("a", alsoGoogle(api))),
+    expected: (_, data) => ({ status: 200, exactly: { data } })
+  }),
+  define<StoredObject>({
+    name: "replaces a stored endpoint by another spelling of it",
+    given: (api) => api.stored("a", google(api)),
+    request: (api, { id }) => put(id, api.subscription("a", alsoGoogle(api))),
+    expected: (api, { id }) => ({ status: 200, body: { data: { id, ...alsoGoogle(api) } } }),
+    also: async ({ json }, api) => expect((await api.list()).json.data).toEqual([json.data])
+  }),
+  define<StoredObject>({
+    name: "moves another user's subscription, stored in another spelling",
+    given: (api) => api.stored("a", google(api), `${api.me}2`),
+    request: (api) => post(api.subscription("a", alsoGoogle(api))),
+    expected: { status: 201 },
+    also: async (_, api) => {
+      const other = { method: "GET", path: "/subscriptions", as: `${api.me}2` }
+      expect((await api.send(other)).json.data).toEqual([])
+    }
+  }),
+  define({
+    name: "refuses another user's endpoint with other keys in another spelling",
+    given: (api) => api.stored("a", google(api), `${api.me}2`),
+    request: (api) => post({ ...api.subscription("a", alsoGoogle(api)), keys: otherKeys }),
+    expected: { status: 409, errno: 123 }
+  }),
   define<StoredObject>({
     name: "says that it ignored other keys, beside a secret, too",
     given: (api) => api.stored(),

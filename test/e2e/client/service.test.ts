@@ -16,6 +16,25 @@ describe.skipIf(firefoxPath === undefined)("client.js and the service", () => {
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
   })
 
+  it("finds its subscription by either spelling of Google's endpoints", async () => {
+    const page = await stage.load()
+    // A real one needs Chrome with a flag.
+    const endpoint = `https://fcm.googleapis.com/wp/${stage.user}`
+    await page.evaluate(`{
+      const { toJSON } = PushSubscription.prototype
+      const endpoint = "${endpoint}"
+      PushSubscription.prototype.toJSON = function () { return { ...toJSON.call(this), endpoint } }
+      Object.defineProperty(PushSubscription.prototype, "endpoint", { get: () => endpoint })
+      undefined
+    }`)
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    expect(await stage.stored()).toEqual([endpoint])
+    await page.evaluate("push.disable()")
+    await stage.expect(page, "off")
+    expect(await stage.stored()).toEqual([])
+  })
+
   it("checks again when the clock was ahead at the last check", async () => {
     const page = await stage.enabled()
     await page.evaluate("device.change({ checked: Date.now() + 30 * 86_400_000 })")

@@ -14,7 +14,7 @@ import {
   throttledBaseMillis
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import { otherPushService, pushServiceAt } from "#domain/subscription/endpoint.ts"
+import { otherPushService, pushServiceAt } from "#domain/subscription/push-services.ts"
 import { States } from "#nats/follower/states.ts"
 import { freshId } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

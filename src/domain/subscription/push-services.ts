@@ -1,0 +1,54 @@
+// The push services of the browsers: their names, their hosts, and what they ignore in an endpoint.
+// Pure.
+import { hostMatcher } from "./push-host.ts"
+
+/**
+ * The push services of the browsers, with their names in outcomes. Chromium without Google's brand,
+ * as Debian's 156, has its endpoints at jmt17 (kPushMessagingStagingGcmEndpoint in its source).
+ */
+const pushServices = {
+  google: ["fcm.googleapis.com", "jmt17.google.com"],
+  mozilla: ["updates.push.services.mozilla.com"],
+  apple: ["web.push.apple.com", "*.push.apple.com"],
+  microsoft: ["*.notify.windows.com"]
+} as const
+export const knownPushHosts = Object.values(pushServices).flat()
+
+export const otherPushService = "other"
+/** The names of push services: those of the browsers, and one for all others. */
+export const pushServiceNames = [...Object.keys(pushServices), otherPushService]
+
+const matchers = Object.entries(pushServices).map(
+  ([name, hosts]) => [name, hosts.map(hostMatcher)] as const
+)
+
+/** The name of the push service of an outcome or a dead letter. */
+export const pushServiceOf = ({ service }: { readonly service?: string }): string =>
+  service ?? otherPushService
+
+/** The name of the push service at a host. */
+export const pushServiceAt = (host: string): string =>
+  matchers.find(([, matches]) => matches.some((each) => each(host)))?.[0] ?? otherPushService
+
+/** RFC 3986 section 6.2.2. Microsoft's escapes have lower case. */
+const unescaped = (text: string): string => {
+  const character = String.fromCharCode(Number.parseInt(text.slice(1), 16))
+  return /[\w.~:-]/.test(character) ? character : text.toLowerCase()
+}
+
+/**
+ * The endpoint without what the known push services ignore: equal for all spellings of one. What
+ * browsers give stays as it is, but for `/wp/`, which Chromium has behind a flag
+ * (kPushMessagingGcmEndpointWebpushPath).
+ */
+export const foldedEndpoint = (endpoint: string): string => {
+  const service = pushServiceAt(endpoint.split("/", 3)[2] ?? "")
+  if (service === otherPushService) return endpoint
+  const folded = endpoint.replace(/%[\da-f]{2}/gi, unescaped)
+  if (service === "google")
+    return folded.replace(".googleapis.com/wp/", ".googleapis.com/fcm/send/")
+  // As autopush-rs: version 1 is that of a path without one, and tokens are padded.
+  return service === "mozilla"
+    ? folded.replace(/\/wpush\/(?=[^/]+$)/, "/wpush/v1/").replace(/(=|%3d)+$/, "")
+    : folded
+}
