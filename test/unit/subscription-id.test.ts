@@ -30,10 +30,16 @@ describe.for([
     "https://updates.push.services.mozilla.com/wpush/v1/gAAA-_==",
     "https://updates.push.services.mozilla.com/wpush/gAAA-_%3D"
   ],
-  ["https://web.push.apple.com/QAb~", "https://web.push.apple.com/Q%41b%7e"],
   [
-    "https://wns2-par02p.notify.windows.com/w/?token=a%2bb%3d",
-    "https://wns2-par02p.notify.windows.com/w/?token=a%2Bb%3D"
+    "https://web.push.apple.com/QAb~",
+    "https://web.push.apple.com/Q%41b%7e",
+    "https://web.push.apple.com/QAb~?x=1"
+  ],
+  [
+    "https://wns2-par02p.notify.windows.com/w/?token=a%2bb%2fc%3d",
+    "https://wns2-par02p.notify.windows.com/w/?token=a%2Bb%2Fc%3D",
+    "https://wns2-par02p.notify.windows.com/w/?token=a%2bb/c=",
+    "https://wns2-par02p.notify.windows.com/w/?token=a%2bb%2fc%3d&x=1"
   ]
 ])("%s", ([first, ...others]) => {
   it("is the endpoint of which its id is the hash", () => {

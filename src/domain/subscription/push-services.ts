@@ -36,19 +36,26 @@ const unescaped = (text: string): string => {
   return /[\w.~:-]/.test(character) ? character : text.toLowerCase()
 }
 
+/** What each of them ignores, in an endpoint whose escapes are folded. */
+const folds: Readonly<Record<string, (endpoint: string) => string>> = {
+  google: (endpoint) => endpoint.replace(/^(https:\/\/fcm\.googleapis\.com)\/wp\//, "$1/fcm/send/"),
+  // As autopush-rs: version 1 is that of a path without one, and tokens are padded.
+  mozilla: (endpoint) =>
+    endpoint.replace(/\/wpush\/(?=[^/]+$)/, "/wpush/v1/").replace(/(=|%3d)+$/, ""),
+  apple: (endpoint) => endpoint.replace(/\?.*/, ""),
+  // The token is base64 with escapes.
+  microsoft: (endpoint) =>
+    endpoint
+      .replace(/(?<=\?token=)[^&]*/, (token) => token.replaceAll("/", "%2f").replaceAll("=", "%3d"))
+      .replace(/&.*/, "")
+}
+
 /**
  * The endpoint without what the known push services ignore: equal for all spellings of one. What
  * browsers give stays as it is, but for `/wp/`, which Chromium has behind a flag
  * (kPushMessagingGcmEndpointWebpushPath).
  */
 export const foldedEndpoint = (endpoint: string): string => {
-  const service = pushServiceAt(endpoint.split("/", 3)[2] ?? "")
-  if (service === otherPushService) return endpoint
-  const folded = endpoint.replace(/%[\da-f]{2}/gi, unescaped)
-  if (service === "google")
-    return folded.replace(".googleapis.com/wp/", ".googleapis.com/fcm/send/")
-  // As autopush-rs: version 1 is that of a path without one, and tokens are padded.
-  return service === "mozilla"
-    ? folded.replace(/\/wpush\/(?=[^/]+$)/, "/wpush/v1/").replace(/(=|%3d)+$/, "")
-    : folded
+  const fold = folds[pushServiceAt(endpoint.split("/", 3)[2] ?? "")]
+  return fold === undefined ? endpoint : fold(endpoint.replace(/%[\da-f]{2}/gi, unescaped))
 }

@@ -3,6 +3,7 @@
 
 import type { SubscriptionData } from "./command.ts"
 import { hasSameKeys } from "./owners.ts"
+import { foldedEndpoint } from "./push-services.ts"
 import { type SubscriptionList, storedIn } from "./subscription.ts"
 import { renewableMillisMax } from "./tombstone.ts"
 
@@ -41,7 +42,7 @@ export const renewableBy = (
   const isRepeated =
     renewed?.renewed?.by === hash &&
     now - renewed.renewed.at < repeatedMillisMax &&
-    renewed.data.endpoint === data.endpoint &&
+    foldedEndpoint(renewed.data.endpoint) === foldedEndpoint(data.endpoint) &&
     hasSameKeys(renewed.data, data)
   return isRepeated ? { generation: renewed.seq, data: renewed.data, isRepeated } : undefined
 }
