@@ -14,7 +14,13 @@ import {
   type RegistrationCommand,
   sharedIsFull
 } from "#domain/registration.ts"
-import { emptyList, foldList, passOverInList } from "#domain/subscription/subscription.ts"
+import { renewsMoved } from "#domain/subscription/owners.ts"
+import {
+  emptyList,
+  foldList,
+  passOverInList,
+  type SubscriptionList
+} from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import {
@@ -35,10 +41,13 @@ type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
 const refusalOf = (
   sets: Sets,
   step: Of<"list">,
+  before: SubscriptionList,
   taken: ReturnType<typeof takenBy>
 ): string | undefined => {
   if (step.command.type === "malformed") return step.command.reason
-  if (sets.refused.has(step.stored.seq) || taken?.isAllowed === false) return heldByAnother
+  const { seq } = step.stored
+  const isHeld = taken?.isAllowed === false || renewsMoved(before, step.command, seq)
+  if (sets.refused.has(seq) || isHeld) return heldByAnother
   return isPageFull(sets, step) ? sharedIsFull : undefined
 }
 
@@ -49,7 +58,7 @@ const foldIntoList = (sets: Sets, step: Of<"list">) => {
   const before = lists.get(key) ?? emptyList
   const removed = removedEndpoints(sets, step)
   const taken = takenBy(sets, step)
-  const refusal = refusalOf(sets, step, taken)
+  const refusal = refusalOf(sets, step, before, taken)
   const { list, reason } =
     command.type === "malformed" || refusal !== undefined
       ? { list: passOverInList(before, seq), reason: refusal }

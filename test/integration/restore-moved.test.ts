@@ -40,7 +40,9 @@ const endpointsOf = async (user: string) => {
   return body.data.map(({ endpoint }: { readonly endpoint: string }) => endpoint)
 }
 
-it.each<readonly [what: string, refused: unknown, restore: (id: string) => Promise<unknown>]>([
+it.each<
+  readonly [what: string, refused: unknown, restore: (id: string, from: string) => Promise<unknown>]
+>([
   [
     "a request",
     404,
@@ -53,8 +55,7 @@ it.each<readonly [what: string, refused: unknown, restore: (id: string) => Promi
     "a verb",
     "0 subscriptions of 1 users were restored\n" +
       "1 were not: other users have stored them since\n",
-    async () => {
-      const from = new Date(Date.now() - 600_000).toISOString()
+    async (_, from) => {
       const args = ["restore", "--from", from, "--host", "127.0.0.1", "--nats", nats.url]
       return (await runCli(args, secretEnvironment)).stdout
     }
@@ -66,6 +67,7 @@ it.each<readonly [what: string, refused: unknown, restore: (id: string) => Promi
     const { subscription: data } = push.subscribe()
     const later = `${user} later`
     const { body } = await call(gateway.url, "POST", "/subscriptions", user, { data })
+    const from = new Date(Date.now() - 1).toISOString()
     await end(nats.url, gateway.url, user, body.data.id)
     const before = await lastOf(user)
     // The restore cannot know that the other user comes first in LOG.
@@ -75,7 +77,7 @@ it.each<readonly [what: string, refused: unknown, restore: (id: string) => Promi
       () => lastOf(later),
       (seq) => seq > 0
     )
-    const restored = restore(body.data.id)
+    const restored = restore(body.data.id, from)
     await until(
       () => lastOf(user),
       (seq) => seq > before
@@ -149,28 +151,64 @@ describe("a browser that another user stored after its end", { timeout: 60_000 }
   })
 })
 
-it("a renewal takes nothing from a user who was first", { timeout: 60_000 }, async () => {
-  const [old, { subscription: data }] = [push.subscribe(), push.subscribe()]
-  const own = { data: old.subscription }
-  const prefer = { prefer: "renewal" }
-  const { body } = await call(gateway.url, "POST", "/subscriptions", "renews", own, prefer)
-  const before = await lastOf("renews")
-  // The gateway cannot know that the other user comes first in LOG.
-  projection.process.kill("SIGSTOP")
-  const stored = call(gateway.url, "POST", "/subscriptions", "first", { data })
-  await until(
-    () => lastOf("first"),
-    (seq) => seq > 0
-  )
-  const { renewal } = body
-  const replaced = call(gateway.url, "POST", "/subscriptions/replace", undefined, { renewal, data })
-  await until(
-    () => lastOf("renews"),
-    (seq) => seq > before
-  )
-  projection.process.kill("SIGCONT")
-  assert.equal((await stored).status, 201)
-  assert.deepInclude((await replaced).body, { code: 409, errno: 123 })
-  assert.deepEqual(await endpointsOf("first"), [data.endpoint])
-  assert.deepEqual(await endpointsOf("renews"), [old.subscription.endpoint])
+describe("a renewal behind what another user stored", { timeout: 60_000 }, () => {
+  const renewable = async (user: string) => {
+    const { subscription: data } = push.subscribe()
+    const prefer = { prefer: "renewal" }
+    const { body } = await call(gateway.url, "POST", "/subscriptions", user, { data }, prefer)
+    return { data, id: body.data.id as string, renewal: body.renewal as string }
+  }
+  /** Renews for `user`. The gateway cannot know that `first` stores `of` earlier in LOG. */
+  const renewBehind = async (
+    first: string,
+    of: object,
+    user: string,
+    body: { readonly renewal: string; readonly data: object }
+  ) => {
+    const before = await lastOf(user)
+    projection.process.kill("SIGSTOP")
+    const stored = call(gateway.url, "POST", "/subscriptions", first, { data: of })
+    await until(
+      () => lastOf(first),
+      (seq) => seq > 0
+    )
+    const renewed = call(gateway.url, "POST", "/subscriptions/replace", undefined, body)
+    await until(
+      () => lastOf(user),
+      (seq) => seq > before
+    )
+    projection.process.kill("SIGCONT")
+    assert.equal((await stored).status, 201)
+    return (await renewed).body
+  }
+
+  it.each(["of a present", "of an ended"])("takes nothing from its user, %s one", async (which) => {
+    const [first, user] = ["first", "renews"].map((name) => `${name} ${which}`)
+    const { data: own, id, renewal } = await renewable(user!)
+    const isEnded = which === "of an ended"
+    if (isEnded) await end(nats.url, gateway.url, user!, id)
+    const { subscription: data } = push.subscribe()
+    const answer = await renewBehind(first!, data, user!, { renewal, data })
+    assert.deepInclude(answer, { code: 409, errno: 123 })
+    assert.deepEqual(await endpointsOf(first!), [data.endpoint])
+    // It was rejected: what it would have replaced is there, or comes back.
+    if (isEnded) {
+      const path = `/users/${encodeURIComponent(idOf(user!))}/subscriptions/${id}/restore`
+      assert.equal((await call(gateway.url, "POST", path, "operator")).status, 200)
+    }
+    assert.deepEqual(await endpointsOf(user!), [own.endpoint])
+  })
+
+  it.each(["a present", "an ended"])("does not continue %s one, which moved", async (which) => {
+    const [first, user] = ["takes", "continues"].map((name) => `${name} ${which}`)
+    const { data, id, renewal } = await renewable(user!)
+    if (which === "an ended") await end(nats.url, gateway.url, user!, id)
+    const next = { renewal, data: push.subscribe().subscription }
+    const answer = await renewBehind(first!, data, user!, next)
+    assert.deepInclude(answer, { code: 409, errno: 123 })
+    assert.deepEqual(await endpointsOf(first!), [data.endpoint])
+    assert.deepEqual(await endpointsOf(user!), [])
+    const again = await call(gateway.url, "POST", "/subscriptions/replace", undefined, next)
+    assert.equal(again.status, 403)
+  })
 })

@@ -137,6 +137,20 @@ export const isMoved = (list: SubscriptionList, id: string): boolean => {
     : stored.moved !== undefined
 }
 
+/**
+ * Whether a put at `seq` renews, without a login, a subscription that another user has stored since
+ * the gateway read the list.
+ */
+export const renewsMoved = (
+  list: SubscriptionList,
+  command: SubscriptionCommand,
+  seq: number
+): boolean =>
+  list.seq < seq &&
+  command.type === "subscription.put/1" &&
+  command.replaces?.renewal !== undefined &&
+  isMoved(list, command.replaces.id)
+
 /** The subscription of an endpoint in a list, with its id, unless it is another user's now. */
 export const atEndpoint = (
   list: SubscriptionList,

@@ -8,6 +8,7 @@ import type {
   SubscriptionPut
 } from "./command.ts"
 import { listBytesMax, listFits } from "./list-bounds.ts"
+import { foldedEndpoint } from "./push-services.ts"
 import { isStandIn } from "./stand-in.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
 import {
@@ -155,7 +156,7 @@ export const isSameBrowser = (
   former: Pick<StoredSubscription, "data" | "vapidKey">,
   { data, vapidKey }: SubscriptionPut
 ): boolean =>
-  former.data.endpoint === data.endpoint &&
+  foldedEndpoint(former.data.endpoint) === foldedEndpoint(data.endpoint) &&
   former.data.keys.auth === data.keys.auth &&
   former.data.keys.p256dh === data.keys.p256dh &&
   former.vapidKey === vapidKey
@@ -164,10 +165,12 @@ export const isSameBrowser = (
 const removeNamed = (
   list: SubscriptionList,
   { id, lastModified }: SubscriptionDelete["removed"][number]
-): SubscriptionList =>
-  storedIn(list, id) === undefined
-    ? { ...list, tombstones: withoutRenewal(list.tombstones, id) }
-    : remove(list, id, lastModified)
+): SubscriptionList => {
+  const stored = storedIn(list, id)
+  if (stored === undefined) return { ...list, tombstones: withoutRenewal(list.tombstones, id) }
+  // Before `subscription.moved/1`, which then finds nothing to remove.
+  return remove(list, id, stored.moved ? { lastModified, isMoved: true } : lastModified)
+}
 
 const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
   const { data, id, lastModified, replaces, vapidKey } = command

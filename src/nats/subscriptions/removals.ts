@@ -72,9 +72,14 @@ const endedBy = (message: SubscriptionCommand): ReadonlyArray<{ readonly id: str
   return message.type === "subscription.gone/1" ? [] : removedBy(message)
 }
 
-const apply = (state: State, { at, message, seq }: Stored, range: Range): void => {
+const apply = (
+  state: State,
+  { at, message, seq }: Stored,
+  range: Range,
+  rejected: ReadonlySet<number>
+): void => {
   state.seq = seq
-  if (!isCommand(message)) return
+  if (!isCommand(message) || rejected.has(seq)) return
   const { list: before, puts, removed } = state
   state.list = evolveList(before, message, seq)
   for (const { id } of endedBy(message)) {
@@ -103,6 +108,10 @@ const apply = (state: State, { at, message, seq }: Stored, range: Range): void =
 const removalsUnder = Effect.fnUntraced(function* (filter: string, range: Range) {
   const log = yield* EventLog
   const users = new Map<UserToken, State>()
+  const rejected = new Set<number>()
+  yield* log.replay("log", [filters.rejected], ({ message }) => {
+    if (message.type === "command.rejected/1") rejected.add(message.command)
+  })
   yield* log.replay("log", [filter], (stored) => {
     const user = parseSubscription(stored.subject)
     if (user === undefined) return
@@ -113,7 +122,7 @@ const removalsUnder = Effect.fnUntraced(function* (filter: string, range: Range)
       seq: 0
     }
     users.set(user, state)
-    apply(state, stored, range)
+    apply(state, stored, range, rejected)
   })
   return [...users].map(
     ([user, { removed, seq }]): UserRemovals => ({ user, removals: [...removed.values()], seq })
