@@ -97,7 +97,7 @@ export const BroadcastResumed = Schema.Struct({
 })
 export const BroadcastCancelled = Schema.Struct({
   ...Change,
-  /** When the server stored the last pause. Absent: the broadcast was never paused. */
+  /** When the server stored the pause that it ends. Absent: the broadcast ran. */
   pausedAt: Schema.optionalKey(Schema.Int)
 })
 
@@ -168,9 +168,9 @@ export const changeTo = (
   if (last?.type === "broadcast.paused/1")
     return { type: "broadcast.cancelled/1", ...after, pausedAt: storedAt }
   // Not all jobs of a resume may be stored yet.
-  if (last?.type === "broadcast.resumed/1")
-    return { type: "broadcast.cancelled/1", ...after, pausedAt: last.pausedAt }
-  return { type: "broadcast.cancelled/1", ...rest, run }
+  return last?.type === "broadcast.resumed/1"
+    ? { type: "broadcast.cancelled/1", ...after }
+    : { type: "broadcast.cancelled/1", ...rest, run }
 }
 
 /**

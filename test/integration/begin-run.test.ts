@@ -7,7 +7,7 @@ import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
-import { shardsAt } from "#streams/tokens.ts"
+import { originToken, shardsAt, type UserToken } from "#streams/tokens.ts"
 import { startNats } from "../support/nats.ts"
 
 const broadcast = 7
@@ -58,6 +58,47 @@ it("appends each job once, however often the broadcast was resumed", async () =>
     assert.deepEqual((yield* runs()).at(-1), [6, 3])
     yield* resume(7)
     assert.deepEqual((yield* runs()).at(-1), [7, 16])
+  })
+  const services = natsLayer({ url: nats.url, name: "test" })
+  await Effect.runPromise(program.pipe(Effect.provide(services)))
+})
+
+it("asks about each retry once, however many runs it was appended in", async () => {
+  await using nats = await startNats()
+  const retries = 40
+  const origin = originToken("push.example.com")
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const { nc } = yield* Nats
+    const log = yield* EventLog
+    for (let n = 0; n < retries; n++) {
+      const [user, subscription] = [`user${n}` as UserToken, "a"]
+      const { shard: _, floor: __, ...of } = job("0")
+      const body = { ...of, user, subscription, generation: 1, firstWaitMillis: 60_000 }
+      const subject = subjects.retry(origin, broadcast, user, subscription)
+      const reason = "server-error" as const
+      yield* log.once("work", {
+        ...{ subject, type: "retry/1" },
+        body: { ...body, attempts: 1, reason }
+      })
+    }
+    const resume = Effect.fnUntraced(function* (run: number) {
+      const before = nc.stats().outMsgs
+      yield* beginRun(log, { broadcast, run }, true, () => false)
+      return nc.stats().outMsgs - before
+    })
+    const first = yield* resume(1)
+    for (const run of [2, 3, 4]) yield* resume(run)
+    assert.isAtMost(yield* resume(5), first + 2)
+    const runs: Array<number> = []
+    yield* log.replay("work", [filters.retriesOf(broadcast)], ({ message }) => {
+      if (message.type === "retry/1") runs.push(message.run ?? 0)
+    })
+    for (const run of [0, 1, 2, 3, 4, 5])
+      assert.lengthOf(
+        runs.filter((each) => each === run),
+        retries
+      )
   })
   const services = natsLayer({ url: nats.url, name: "test" })
   await Effect.runPromise(program.pipe(Effect.provide(services)))

@@ -1,28 +1,23 @@
 // The jobs of a new run of a broadcast: those of earlier runs once more. Each has a subject of its
 // own, so that a second time changes nothing.
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { handOn } from "../jobs/hold.ts"
-import { lastResult, waitOf } from "../jobs/next-attempt.ts"
+import { lastResult } from "../jobs/next-attempt.ts"
 import { outcomeSubject } from "../jobs/record/record.ts"
 import { eachMessage, type StoredMessage } from "./each-message.ts"
 
 type Log = EventLog["Service"]
 
-/** The remaining wait begins when the new job is stored. */
 const againOne = Effect.fnUntraced(function* (
   log: Log,
   { message: job, storedAt, subject }: StoredMessage<"retry/1">,
   run: number
 ) {
-  const last = yield* log.last("work", outcomeSubject.retry(job))
-  const previous = lastResult(last)
+  const previous = lastResult(yield* log.last("work", outcomeSubject.retry(job)))
   if (previous !== undefined && previous.fate !== "retrying") return
-  const now = yield* Clock.currentTimeMillis
-  const firstWaitMillis = waitOf({ job, storedAt, isFirstDelivery: false }, undefined, now)
-  yield* handOn(log, subject, { ...job, firstWaitMillis }, run)
+  yield* handOn(log, { job, storedAt, subject }, run)
 })
 
 interface Run {
@@ -45,6 +40,12 @@ const latestRuns = Effect.fnUntraced(function* (log: Log, { broadcast, run }: Ru
 })
 
 /**
+ * Retries of which a look at a resume knows that they have its job, in 8 MB. It asks NATS about the
+ * jobs of earlier runs of all others.
+ */
+const knownMax = 50_000
+
+/**
  * Appends the jobs of a run. All shards get one, also finished ones, because removals and retries
  * that follow from their outcomes may be missing. Retries get one only with `isSettled`: no attempt
  * of an earlier run is under way. Shards need not wait: their outcomes say which worker has them.
@@ -59,12 +60,21 @@ export const beginRun = Effect.fnUntraced(function* (
   const { broadcast, run } = of
   const isWanted = (job: { readonly run?: number }) => runIn(job) < run && !isOvertaken()
   const latest = yield* latestRuns(log, of)
-  yield* eachMessage(log, "shard/1", filters.shardsOf(broadcast), ({ message: job, subject }) => {
-    const isLatest = runIn(job) >= (latest.get(subjects.jobOfRun(subject, run)) ?? 0)
-    return isLatest && isWanted(job) ? handOn(log, subject, job, run) : Effect.void
-  })
-  if (!isSettled) return
-  yield* eachMessage(log, "retry/1", filters.retriesOf(broadcast), (stored) =>
-    isWanted(stored.message) ? againOne(log, stored, run) : Effect.void
+  yield* eachMessage(
+    log,
+    "shard/1",
+    filters.shardsOf(broadcast),
+    ({ message: job, storedAt, subject }) => {
+      const isLatest = runIn(job) >= (latest.get(subjects.jobOfRun(subject, run)) ?? 0)
+      return isLatest && isWanted(job) ? handOn(log, { job, storedAt, subject }, run) : Effect.void
+    }
   )
+  if (!isSettled) return
+  const known = new Set<string>()
+  yield* eachMessage(log, "retry/1", filters.retriesOf(broadcast), (stored) => {
+    const place = subjects.jobOfRun(stored.subject, run)
+    if (known.has(place) || !isWanted(stored.message)) return Effect.void
+    if (known.size < knownMax) known.add(place)
+    return againOne(log, stored, run)
+  })
 })

@@ -91,11 +91,12 @@ const carryOn = Effect.fnUntraced(function* (
   change: StateChange & { readonly type: "broadcast.resumed/1" | "broadcast.cancelled/1" }
 ) {
   const now = yield* Clock.currentTimeMillis
-  const { pausedAt, type } = change
+  // After a resume, retries of its run may be under way at the cancellation.
+  const { pausedAt = at, run, type } = change
   // Otherwise pauses and resumes that alternate would delay the changes of other broadcasts.
   const isOvertaken = () => type === "broadcast.resumed/1" && orderOf(change) !== "send"
-  const unsettledMillis = pausedAt === undefined ? 0 : pausedAt + settleMillis - now
-  if (pausedAt !== undefined) yield* beginRun(tools.log, change, unsettledMillis <= 0, isOvertaken)
+  const unsettledMillis = run === 0 ? 0 : pausedAt + settleMillis - now
+  if (run > 0) yield* beginRun(tools.log, change, unsettledMillis <= 0, isOvertaken)
   const settledMillis = now - at - settleMillis
   if (type === "broadcast.cancelled/1") {
     yield* endWaiting(tools, change.broadcast)

@@ -1,25 +1,43 @@
 // Jobs of a broadcast that is paused, or was meanwhile. A pause acknowledges jobs, and a resume
 // appends them again, under the number of its run. Appended twice, a job is there once.
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Message } from "#domain/messages/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, type Delivery, done } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
+import { waitOf } from "./next-attempt.ts"
 import { laterPostponed } from "./record/follow-ups.ts"
 import type { JobTools } from "./tools.ts"
 
 type Job = Message<"shard/1" | "retry/1">
 
-/** Appends a job for a later run of its broadcast. */
-export const handOn = (log: EventLog["Service"], subject: string, job: Job, run: number) => {
+/** A job, its subject, and when the server stored it. */
+interface StoredJob {
+  readonly job: Job
+  readonly subject: string
+  readonly storedAt: number
+}
+
+/** Appends a job for a later run of its broadcast. What is left of a wait begins anew. */
+export const handOn = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  { job, storedAt, subject }: StoredJob,
+  run: number
+) {
   const { type, ...body } = job
-  return log.once("work", {
+  const now = yield* Clock.currentTimeMillis
+  const firstWaitMillis =
+    job.type === "retry/1"
+      ? waitOf({ job, storedAt, isFirstDelivery: false }, undefined, now)
+      : undefined
+  yield* log.once("work", {
     subject: subjects.jobOfRun(subject, run),
     type,
-    body: { ...body, run } as typeof body
+    body: { ...body, run, ...(firstWaitMillis !== undefined && { firstWaitMillis }) } as typeof body
   })
-}
+})
 
 /**
  * Returns the acknowledgement of a delivery whose pushes must not be sent now. Undefined: they are
@@ -36,11 +54,15 @@ export const makeHold = (
   log: EventLog["Service"],
   { orderOf, runOf }: Pick<JobTools, "orderOf" | "runOf">
 ): Hold =>
-  Effect.fnUntraced(function* ({ deliveryCount, subject }, job, isStored = Effect.succeed(true)) {
+  Effect.fnUntraced(function* (
+    { at, deliveryCount, subject },
+    job,
+    isStored = Effect.succeed(true)
+  ) {
     const order = orderOf(job)
     if (order === "send" || order === "cancel") return undefined
     if (!(yield* isStored)) return laterPostponed(deliveryCount)
     // The resume may have looked for jobs before this one was stored.
-    if (order === "old") yield* handOn(log, subject, job, runOf(job.broadcast))
+    if (order === "old") yield* handOn(log, { job, subject, storedAt: at }, runOf(job.broadcast))
     return done
   })
