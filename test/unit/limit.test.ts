@@ -60,9 +60,23 @@ describe("the pushes of a broadcast with a rate", () => {
     limit.advance(0)
     assert.deepEqual(gone, [99])
     limit.giveBack(limit.take(0)!)
-    limit.leave(false)
+    limit.leave()
     limit.advance(0)
     assert.deepEqual(gone, [99, 0])
+  })
+
+  it("go on while others wait for the response of a push service", () => {
+    const { gone, limit } = made(300)
+    limit.add({ count: 300, first: 0 })
+    limit.advance(200)
+    for (const _ of gone) limit.take(200)
+    assert.lengthOf(gone, 21)
+    for (let now = 400; now < 3_000; now += 200) {
+      const before = gone.length
+      limit.advance(now)
+      for (let i = before; i < gone.length; i++) limit.take(now)
+    }
+    assert.isAbove(gone.length, 2.5 * job.rate)
   })
 
   it("wait for the next step when their turn is lost as soon as they go on", () => {
@@ -73,8 +87,9 @@ describe("the pushes of a broadcast with a rate", () => {
       tries += 1
       assert.isBelow(tries, 100, "one step goes on without end")
       const isUsed = limit.take(now) !== undefined
-      limit.leave(isUsed)
-      if (!isUsed) limit.wait(go, true)
+      if (isUsed) return
+      limit.leave()
+      limit.wait(go, true)
     }
     limit.wait(go, false)
     limit.add({ count: 1, first: 0 })

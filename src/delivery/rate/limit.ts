@@ -95,17 +95,20 @@ export class Limit {
   /** Takes a turn for a push that is sent now. Undefined: there is none. */
   take(now: number): number | undefined {
     this.#dropOld(now)
-    return this.#unused.shift()
+    const turn = this.#unused.shift()
+    if (turn !== undefined) this.#inside -= 1
+    return turn
   }
 
-  /** A push was sent with its turn, or came to its end without one. */
-  leave(isUsed: boolean): void {
+  /** A push came to its end without a turn. */
+  leave(): void {
     this.#inside -= 1
-    if (!isUsed) this.#credits += 1
+    this.#credits += 1
   }
 
   /** Nothing was sent with a turn. */
   giveBack(turn: number): void {
+    this.#inside += 1
     this.#unused.unshift(turn)
   }
 

@@ -152,7 +152,8 @@ const turnOf = (tools: Tools, limit: Limit) => {
     if (taken !== undefined) limit.giveBack(taken)
     taken = undefined
   }
-  return { take, giveBack, leave: Effect.sync(() => limit.leave(taken !== undefined)) }
+  const leave = Effect.sync(() => taken === undefined && limit.leave())
+  return { take, giveBack, leave }
 }
 
 const runInTurn = Effect.fnUntraced(function* <A, E, R>(
