@@ -9,6 +9,7 @@ import { call, finished, publish, until } from "../support/client.ts"
 import { administer, quiet } from "../support/history.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { settled } from "../support/quiet.ts"
 import { startService } from "../support/service.ts"
 
 describe("a renewal without a login", { timeout: 60_000 }, () => {
@@ -41,11 +42,12 @@ describe("a renewal without a login", { timeout: 60_000 }, () => {
     const second = await publish(service.url, "news", { n: 2 })
     assert.deepInclude(await finished(service.url, "news", second), { accepted: 1, delivered: 1 })
 
-    await service.stop()
     await using admin = await administer(nats.url)
     const lists = async () =>
       Object.entries(await admin.entries()).filter(([key]) => key.includes("_subscriptions."))
-    const before = await lists()
+    // A response does not wait until the owner of the endpoint is written.
+    const before = await settled(lists, 500)
+    await service.stop()
     const secrets = [body.renewal, ...answers.flatMap((each) => each.body.renewal ?? [])]
     assert.lengthOf(secrets, 2)
     const { state } = await admin.jsm.streams.info("BELLCAST_LOG")
