@@ -369,7 +369,6 @@ class Push extends EventTarget {
       if (Notification.permission !== "granted" || !this.#options.user) return
       const claimed = user ? await this.#claim(record, this.#options.adopt) : []
       if (claimed[0]) record.on = { [user]: true }
-      else if ((await this.#all())[0]) record.key = await this.#serviceKey()
     }
     if (record.api !== this.#api)
       Object.assign(record, { api: this.#api, checked: 0, renewal: null })
@@ -423,6 +422,7 @@ class Push extends EventTarget {
 
   /** Ends all subscriptions by the keys of the record. */
   async #leave(record, changes) {
+    if (!record.key && (await this.#all())[0]) record.key = await this.#serviceKey()
     const ours = async () => (await this.#all()).filter((each) => record.key?.includes(keyOf(each)))
     const all = await ours()
     if (changes || record.endpoint || all[0]) await this.#retire(record, all, changes)

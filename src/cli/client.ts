@@ -48,6 +48,7 @@ export const addressOf = (folder: string): string => {
 const adviceOf = (address: string): string => `
 In a page, where the folder is served as ${address}/ (all options: src/browser/README.md):
 
+  <button id="enable">Notify me</button>
   <script type="module">
     import { connect } from "${address}/client.js"
     const push = await connect({
@@ -56,7 +57,7 @@ In a page, where the folder is served as ${address}/ (all options: src/browser/R
       user: "42",
       token: () => fetch("/push-token").then((r) => (r.ok ? r.text() : Promise.reject(r.status)))
     })
-    button.onclick = () => push.enable({ channels: ["news"] })
+    document.getElementById("enable").onclick = () => push.enable({ channels: ["news"] })
   </script>
 
 A site with a service worker of its own writes this at its top, and names its own as \`worker\`:

@@ -16,6 +16,7 @@ it("copies both files, says what a page needs, and replaces older copies", async
   assert.deepEqual([code, stderr], [0, ""])
   assert.deepEqual((await readdir(folder)).sort(), names)
   assert.include(stdout, 'import { connect } from "/bellcast/client.js"')
+  assert.include(stdout, '<button id="enable">')
   assert.include(stdout, 'importScripts("/bellcast/worker.js")')
   for (const name of names) {
     const text = await source(name)

@@ -140,6 +140,21 @@ describe.skipIf(firefoxPath === undefined)("client.js and users", () => {
     expect((await stage.endpoint(page)) === null).toBe(isEnded)
   })
 
+  it.each<[string, (page: Page) => Promise<unknown>]>([
+    ["at signOut()", (page) => page.evaluate("push.signOut()")],
+    ["at a load of another user", (page) => stage.reload(page, { user: second() })]
+  ])("ends one by an earlier page of a user whose button failed, %s", async (_, change) => {
+    const page = await stage.page()
+    await page.evaluate(`device.subscribeBy("/", "${vapid.publicKey}")`)
+    await stage.connect(page, { tokens: ["expired"] })
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "off", "login")
+    expect((await stage.record(page)).key).toBeNull()
+    await change(page)
+    await stage.expect(page, "off")
+    expect(await stage.endpoint(page)).toBeNull()
+  })
+
   it("unsubscribes when nobody is signed in any more", async () => {
     const page = await stage.enabled()
     await stage.reload(page, { user: null })
