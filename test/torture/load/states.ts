@@ -19,6 +19,8 @@ type Actor = "publisher" | "operator" | "command"
 const states = { cancel: "cancelled", pause: "paused", resume: "running" } as const
 /** From the acknowledgement to the first change, and between two. */
 const waitMillisMax = 3_000
+/** To a cancellation of retries that a resume has begun again: it waits for those under way. */
+const lateMillisMax = 30_000
 
 /**
  * Publishers change a broadcast to users by a request on NATS, as they published it. Operators may
@@ -70,7 +72,7 @@ export const makeStop = (gateways: Gateways, natsUrl: string, random: Random): S
     await wait()
     if (random.chance(0.2)) return cancel(broadcast, actorOf(broadcast))
     if (!(await change(broadcast, "resume", actorOf(broadcast))) || random.chance(0.7)) return
-    await wait()
+    await sleep(random.between(0, random.chance(0.5) ? lateMillisMax : waitMillisMax))
     return cancel(broadcast, actor)
   }
 }
