@@ -97,7 +97,7 @@ export const BroadcastResumed = Schema.Struct({
 })
 export const BroadcastCancelled = Schema.Struct({
   ...Change,
-  /** When the server stored the pause that it ends. Absent: the broadcast ran. */
+  /** When the server stored the pause. Absent: the broadcast was not paused at that time. */
   pausedAt: Schema.optionalKey(Schema.Int)
 })
 

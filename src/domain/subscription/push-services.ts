@@ -41,18 +41,18 @@ const folds: Readonly<Record<string, (endpoint: string) => string>> = {
   google: (endpoint) => endpoint.replace(/^(https:\/\/fcm\.googleapis\.com)\/wp\//, "$1/fcm/send/"),
   // As autopush-rs: version 1 is that of a path without one, and tokens are padded.
   mozilla: (endpoint) =>
-    endpoint.replace(/\/wpush\/(?=[^/]+$)/, "/wpush/v1/").replace(/(=|%3d)+$/, ""),
+    endpoint.replace(/\/wpush\/(?=[^/]+$)/, "/wpush/v1/").replace(/(?<!=|%3d)(=|%3d)+$/, ""),
   apple: (endpoint) => endpoint.replace(/\?.*/, ""),
   // The token is base64 with escapes.
   microsoft: (endpoint) =>
-    endpoint
-      .replace(/(?<=\?token=)[^&]*/, (token) => token.replaceAll("/", "%2f").replaceAll("=", "%3d"))
-      .replace(/&.*/, "")
+    endpoint.replace(/(?<=\?token=)([^&]*).*/, (_, token: string) =>
+      token.replaceAll("/", "%2f").replaceAll("=", "%3d")
+    )
 }
 
 /**
- * The endpoint without what the known push services ignore: equal for all spellings of one. What
- * browsers give stays as it is, but for `/wp/`, which Chromium has behind a flag
+ * One text for all spellings of an endpoint that its push service takes for the same. An endpoint
+ * that a browser gives stays as it is, but for `/wp/`, which Chromium has behind a flag
  * (kPushMessagingGcmEndpointWebpushPath).
  */
 export const foldedEndpoint = (endpoint: string): string => {

@@ -104,14 +104,36 @@ const apply = (
   }
 }
 
-/** Removals and suspensions that still hold of the subscriptions that a filter matches, by user. */
-const removalsUnder = Effect.fnUntraced(function* (filter: string, range: Range) {
-  const log = yield* EventLog
-  const users = new Map<UserToken, State>()
+/** Sequences of the commands that the projector rejected. */
+const allRejected = Effect.fnUntraced(function* () {
   const rejected = new Set<number>()
-  yield* log.replay("log", [filters.rejected], ({ message }) => {
+  yield* (yield* EventLog).replay("log", [filters.rejected], ({ message }) => {
     if (message.type === "command.rejected/1") rejected.add(message.command)
   })
+  return rejected
+})
+
+/** The same of one user. LOG may have very many rejections of others. */
+const rejectedOf = Effect.fnUntraced(function* (user: UserToken) {
+  const log = yield* EventLog
+  const puts: Array<string> = []
+  yield* log.replay("log", [subjects.subscription(user)], ({ message, seq }) => {
+    if (message.type === "subscription.put/1") puts.push(subjects.rejected(seq))
+  })
+  const found = yield* log.lastOf("log", puts)
+  return new Set(
+    found.flatMap(({ message }) => (message.type === "command.rejected/1" ? message.command : []))
+  )
+})
+
+/** Removals and suspensions that still hold of the subscriptions that a filter matches, by user. */
+const removalsUnder = Effect.fnUntraced(function* (
+  filter: string,
+  range: Range,
+  rejected: ReadonlySet<number>
+) {
+  const log = yield* EventLog
+  const users = new Map<UserToken, State>()
   yield* log.replay("log", [filter], (stored) => {
     const user = parseSubscription(stored.subject)
     if (user === undefined) return
@@ -130,12 +152,14 @@ const removalsUnder = Effect.fnUntraced(function* (filter: string, range: Range)
 })
 
 /** Removals and suspensions in the range that still hold, by user. */
-export const findRemovals = (range: Range) => removalsUnder(filters.subscriptions, range)
+export const findRemovals = (range: Range) =>
+  Effect.flatMap(allRejected(), (rejected) => removalsUnder(filters.subscriptions, range, rejected))
 
 const always: Range = { from: 0, to: Number.POSITIVE_INFINITY, causes: [] }
 
 /** The removal or suspension of a subscription; undefined: there is none that still holds. */
 export const findRemoval = Effect.fnUntraced(function* (user: UserToken, id: string) {
-  const [found] = yield* removalsUnder(subjects.subscription(user), always)
+  const subject = subjects.subscription(user)
+  const [found] = yield* removalsUnder(subject, always, yield* rejectedOf(user))
   return found?.removals.find((removal) => removal.id === id)
 })
