@@ -1,9 +1,9 @@
 // Bellcast's client for pages. See client.d.ts, README.md.
 
 const second = 1000
-const week = 168 * 3600 * second
-const fresh = 300 * second
 const timeout = 10 * second
+const fresh = 300 * second
+const week = 168 * 3600 * second
 
 const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
@@ -49,7 +49,7 @@ const inStore = async (mode, ask) => {
   }
 }
 
-/** Empty: no subscription, or not Bellcast's. */
+/** Empty without a subscription or a key. */
 const keyOf = (found) =>
   btoa(String.fromCharCode(...new Uint8Array(found?.options.applicationServerKey)))
     .replace(/\+/g, "-")
@@ -99,7 +99,7 @@ const bare = (users) => ({ __proto__: null, ...users })
 /** Members of a record without a subscription. */
 const none = { endpoint: null, p256dh: null, auth: null, renewal: null, checked: 0 }
 
-/** Firefox forgets it offline, and rejects. */
+/** Firefox forgets it offline and rejects. */
 const end = (found) => found?.unsubscribe().catch(console.debug)
 
 const supportOf = (options) => {
@@ -127,9 +127,9 @@ class Push extends EventTarget {
   #authorization
   #key
   #last = Date.now()
-  /** Until the record has this user. A newer page may have another one. */
+  /** Until the record has this user. A newer page may have another. */
   #isLoad = true
-  /** The wish behind a button, until it is stored. */
+  /** The wish of a button, until it is stored. */
   #wants
   #listening = new AbortController()
   #requests = new AbortController()
@@ -369,6 +369,7 @@ class Push extends EventTarget {
       if (Notification.permission !== "granted" || !this.#options.user) return
       const claimed = user ? await this.#claim(record, this.#options.adopt) : []
       if (claimed[0]) record.on = { [user]: true }
+      else if ((await this.#all())[0]) record.key ??= await this.#serviceKey()
     }
     if (record.api !== this.#api)
       Object.assign(record, { api: this.#api, checked: 0, renewal: null })
@@ -422,7 +423,7 @@ class Push extends EventTarget {
 
   /** Ends all subscriptions by the keys of the record. */
   async #leave(record, changes) {
-    if (!record.key && (await this.#all())[0]) record.key = await this.#serviceKey()
+    if (record.on[record.user]) record.key ??= await this.#serviceKey()
     const ours = async () => (await this.#all()).filter((each) => record.key?.includes(keyOf(each)))
     const all = await ours()
     if (changes || record.endpoint || all[0]) await this.#retire(record, all, changes)
