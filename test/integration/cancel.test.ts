@@ -223,15 +223,15 @@ it("counts a retry that is under way when a resumed broadcast is cancelled", {
 }, async () => {
   await using nats = await startNats()
   await using push = await startPushService()
-  const env = { BELLCAST_PUSH_TIMEOUT_MILLIS: "5000" }
+  const env = { BELLCAST_PUSH_TIMEOUT_MILLIS: "10000" }
   await using service = await startService({ natsUrl: nats.url, env })
-  const late = push.subscribe({ script: ["503 retry-after 24", "slow 4000"] })
+  const late = push.subscribe({ script: ["503 retry-after 33", "slow 8000"] })
   await join([service.url], "news", [late.subscription])
   const id = await publish(service.url, "news", { n: 1 })
   await untilShown(service.url, id, ({ retrying }) => retrying === 1)
   for (const state of ["paused", "running"]) await changeState(service.url, id, state)
   // By then no attempt from before the pause can be under way.
-  await push.waitFor(() => late.attempts.length === 2, 40_000)
+  await push.waitFor(() => late.attempts.length === 2, 60_000)
   await cancel(service.url, id)
   const done = await finishedAt(service.url, broadcastPath(id))
   assert.deepInclude(done, { state: "cancelled", delivered: 1, cancelled: 0 })

@@ -40,10 +40,10 @@ const latestRuns = Effect.fnUntraced(function* (log: Log, { broadcast, run }: Ru
 })
 
 /**
- * Retries of which a look at a resume knows that they have its job, in 8 MB. It asks NATS about the
- * jobs of earlier runs of all others.
+ * A pass remembers so many retries that it has looked at, in 8 MB. It asks NATS about each of the
+ * others once for each earlier run.
  */
-const knownMax = 50_000
+const seenMax = 50_000
 
 /**
  * Appends the jobs of a run. All shards get one, also finished ones, because removals and retries
@@ -70,11 +70,11 @@ export const beginRun = Effect.fnUntraced(function* (
     }
   )
   if (!isSettled) return
-  const known = new Set<string>()
+  const seen = new Set<string>()
   yield* eachMessage(log, "retry/1", filters.retriesOf(broadcast), (stored) => {
     const place = subjects.jobOfRun(stored.subject, run)
-    if (known.has(place) || !isWanted(stored.message)) return Effect.void
-    if (known.size < knownMax) known.add(place)
+    if (seen.has(place) || !isWanted(stored.message)) return Effect.void
+    if (seen.size < seenMax) seen.add(place)
     return againOne(log, stored, run)
   })
 })

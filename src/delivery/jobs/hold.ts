@@ -20,7 +20,7 @@ interface StoredJob {
   readonly storedAt: number
 }
 
-/** Appends a job for a later run of its broadcast. What is left of a wait begins anew. */
+/** Appends a job for a later run of its broadcast. A retry waits for what is left of its wait. */
 export const handOn = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { job, storedAt, subject }: StoredJob,
