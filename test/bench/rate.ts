@@ -1,6 +1,6 @@
 // `make bench ARGS=rate`: a broadcast with a rate of BENCH_RATE (default 1000) to BENCH_LARGE
-// (default 60000), by three processes that deliver, of which one is killed after 15 s and comes
-// back 5 s later. Prints the receipts of the push service: on average, and the most and the fewest
+// (default 60000) that starts at a given time, by three processes that deliver, of which one is
+// killed 15 s later and comes back after 5 s. Prints when it started, and the receipts of the push service: on average, and the most and the fewest
 // in any 10 s. Then how long a broadcast without a rate to 20,000 of them takes alone, and beside
 // one with a rate. Asserts nothing.
 import { setTimeout as pause } from "node:timers/promises"
@@ -71,10 +71,14 @@ const killAndRestart = async () => {
 const receiptsOf = async () =>
   (await sink.receipts(0, large)).filter((at) => at > 0).toSorted((a, b) => a - b)
 
-const limited = await publishAt(service.url, "/channels/large", { data, rate })
+const at = Date.now() + 5_000
+const scheduled = { data, rate, at: new Date(at).toISOString() }
+const limited = await publishAt(service.url, "/channels/large", scheduled)
+await pause(at - Date.now())
 const killed = killAndRestart()
-await finishedAt(service.url, `/broadcasts/${limited}`, "publisher", 600_000)
+const { started_at } = await finishedAt(service.url, `/broadcasts/${limited}`, "publisher", 600_000)
 await killed
+say(`started ${started_at - at} ms after its time`)
 show(`rate ${rate}, one of three workers killed and back`, await receiptsOf())
 const { counts } = await sink.report()
 say(`${counts.duplicates} pushes were sent twice`)
