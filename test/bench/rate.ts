@@ -1,8 +1,8 @@
 // `make bench ARGS=rate`: a broadcast with a rate of BENCH_RATE (default 1000) to BENCH_LARGE
 // (default 60000) that starts at a given time, by three processes that deliver, of which one is
-// killed 15 s later and comes back after 5 s. Prints when it started, and the receipts of the push service: on average, and the most and the fewest
-// in any 10 s. Then how long a broadcast without a rate to 20,000 of them takes alone, and beside
-// one with a rate. Asserts nothing.
+// killed 15 s later and comes back after 5 s. Prints when it started, and the receipts of the push
+// service: on average, and the most and the fewest in any 10 s. Then how long a broadcast without a
+// rate to 20,000 of them takes alone, and beside one with a rate. Asserts nothing.
 import { setTimeout as pause } from "node:timers/promises"
 import { call, finishedAt, publishAt } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
