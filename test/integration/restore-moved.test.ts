@@ -191,7 +191,7 @@ describe("a renewal behind what another user stored", { timeout: 60_000 }, () =>
     const answer = await renewBehind(first!, data, user!, { renewal, data })
     assert.deepInclude(answer, { code: 409, errno: 123 })
     assert.deepEqual(await endpointsOf(first!), [data.endpoint])
-    // It was rejected: what it would have replaced is there, or comes back.
+    // The renewal was rejected: the former subscription is there, or comes back.
     if (isEnded) {
       const path = `/users/${encodeURIComponent(idOf(user!))}/subscriptions/${id}/restore`
       assert.equal((await call(gateway.url, "POST", path, "operator")).status, 200)

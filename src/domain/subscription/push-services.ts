@@ -36,7 +36,7 @@ const unescaped = (text: string): string => {
   return /[\w.~:-]/.test(character) ? character : text.toLowerCase()
 }
 
-/** What each of them ignores, in an endpoint whose escapes are folded. */
+/** By push service: folds what it ignores, in an endpoint whose escapes are folded. */
 const folds: Readonly<Record<string, (endpoint: string) => string>> = {
   google: (endpoint) => endpoint.replace(/^(https:\/\/fcm\.googleapis\.com)\/wp\//, "$1/fcm/send/"),
   // As autopush-rs: version 1 is that of a path without one, and tokens are padded.
