@@ -8,7 +8,7 @@ import type {
   SubscriptionPut
 } from "./command.ts"
 import { listBytesMax, listFits } from "./list-bounds.ts"
-import { foldedEndpoint } from "./push-services.ts"
+import { isSameBrowser } from "./same-browser.ts"
 import { isStandIn } from "./stand-in.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
 import {
@@ -147,19 +147,6 @@ export const evolveList = (
   command: SubscriptionCommand,
   seq: number
 ): SubscriptionList => foldList(list, command, seq).list
-
-/**
- * Whether a put stores the same subscription again: then its generation stays, and pushes that wait
- * for it are sent.
- */
-export const isSameBrowser = (
-  former: Pick<StoredSubscription, "data" | "vapidKey">,
-  { data, vapidKey }: SubscriptionPut
-): boolean =>
-  foldedEndpoint(former.data.endpoint) === foldedEndpoint(data.endpoint) &&
-  former.data.keys.auth === data.keys.auth &&
-  former.data.keys.p256dh === data.keys.p256dh &&
-  former.vapidKey === vapidKey
 
 /** Removes a subscription, or from the tombstone of one that a push service ended, the secret. */
 const removeNamed = (
