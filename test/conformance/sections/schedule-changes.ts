@@ -44,13 +44,16 @@ const started: ReadonlyArray<readonly [state: string, given: (api: Api) => Promi
   ["cancelled", cancelled]
 ]
 
-const changed: ReadonlyArray<readonly [name: string, data: object]> = [
-  ["its start", { at: sooner }],
+const changesOfData: ReadonlyArray<readonly [name: string, data: object]> = [
   ["its data", { data: { n: 2 } }],
   ["its variants", { data_by_locale: { de: {} } }],
-  ["its rate", { rate: 9 }],
   ["all of it", { at: sooner, rate: 9, data: {}, data_by_locale: {} }]
 ]
+const otherChanges: ReadonlyArray<readonly [name: string, data: object]> = [
+  ["its start", { at: sooner }],
+  ["its rate", { rate: 9 }]
+]
+const changes = [...changesOfData, ...otherChanges]
 
 export const scheduleChanges: ReadonlyArray<Case> = [
   define<string>({
@@ -59,7 +62,39 @@ export const scheduleChanges: ReadonlyArray<Case> = [
     request: (api, location) => patch(api, location, { state: "cancelled" }),
     expected: { status: 200, body: { data: { state: "cancelled", accepted: 0 } } }
   }),
-  ...changed.flatMap(([name, data]) => [
+  ...changesOfData.flatMap(([name, data]) => [
+    define<string>({
+      name: `does not let an operator change ${name}, who does not publish`,
+      given: scheduled,
+      request: (api, location) => patch(api, location, data, api.target.operator),
+      expected: { status: 403, errno: 121 }
+    }),
+    ...started.map(([state, given]) =>
+      define<string>({
+        name: `does not let an operator change ${name} of a ${state} broadcast`,
+        given,
+        request: (api, location) => patch(api, location, data, api.target.operator),
+        expected: { status: 403, errno: 121 }
+      })
+    )
+  ]),
+  ...otherChanges.flatMap(([name, data]) => [
+    define<string>({
+      name: `lets an operator change ${name}`,
+      given: scheduled,
+      request: (api, location) => patch(api, location, data, api.target.operator),
+      expected: { status: 200, body: { data: { state: "scheduled", ...data } } }
+    }),
+    ...started.map(([state, given]) =>
+      define<string>({
+        name: `does not let an operator change ${name} when a broadcast is ${state}`,
+        given,
+        request: (api, location) => patch(api, location, data, api.target.operator),
+        expected: refused(state)
+      })
+    )
+  ]),
+  ...changes.flatMap(([name, data]) => [
     define<string>({
       name: `changes ${name} before a broadcast starts`,
       given: scheduled,
@@ -77,12 +112,6 @@ export const scheduleChanges: ReadonlyArray<Case> = [
       expected: { status: 200, body: { data: { state: "scheduled" } } }
     }),
     define<string>({
-      name: `does not let an operator change ${name}, who does not publish`,
-      given: scheduled,
-      request: (api, location) => patch(api, location, data, api.target.operator),
-      expected: { status: 403, errno: 121 }
-    }),
-    define<string>({
       name: `knows no broadcast of which a caller without rights changes ${name}`,
       given: scheduled,
       request: (api, location) => patch(api, location, data, api.me),
@@ -94,14 +123,6 @@ export const scheduleChanges: ReadonlyArray<Case> = [
       request: (api, location) => patch(api, location, data, null),
       expected: { status: 401 }
     }),
-    ...started.map(([state, given]) =>
-      define<string>({
-        name: `does not let an operator change ${name} of a ${state} broadcast`,
-        given,
-        request: (api, location) => patch(api, location, data, api.target.operator),
-        expected: { status: 403, errno: 121 }
-      })
-    ),
     ...started.map(([state, given]) =>
       define<string>({
         name: `does not change ${name} when a broadcast is ${state}`,
