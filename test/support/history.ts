@@ -3,7 +3,6 @@
 
 import { Effect, Layer, References, Schedule } from "effect"
 import { provision } from "#nats/admin/provision.ts"
-import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -102,24 +101,28 @@ export const makeHistory = Effect.gen(function* () {
   }
 })
 
-/** Returns when projector and tally have folded all of it and said so. */
-export const folded = Effect.fnUntraced(function* (lastOutcome: number) {
-  const watermark = yield* Watermark
+/** Returns when a follower has stored what it folded up to a message. */
+const storedTo = Effect.fnUntraced(function* (bucket: "broadcasts" | "subscriptions", seq: number) {
   const buckets = yield* Buckets
+  yield* buckets.get(bucket, metaKey).pipe(
+    Effect.repeat({
+      until: (meta) => ((meta?.value as { seq?: number } | undefined)?.seq ?? 0) >= seq,
+      schedule: Schedule.spaced("20 millis")
+    }),
+    Effect.timeout("20 seconds")
+  )
+})
+
+/** Returns when projector and tally have stored all of it. */
+export const folded = Effect.fnUntraced(function* (lastOutcome: number) {
   const log = yield* EventLog
   const { seq } = yield* log.append("log", {
     subject: subjects.subscription(userOf(0)),
     type: "subscription.delete/1",
     body: { user: "user 0", removed: [] }
   })
-  yield* watermark.reached(seq, 20_000)
-  yield* buckets.get("broadcasts", metaKey).pipe(
-    Effect.repeat({
-      until: (meta) => ((meta?.value as { seq?: number } | undefined)?.seq ?? 0) >= lastOutcome,
-      schedule: Schedule.spaced("20 millis")
-    }),
-    Effect.timeout("20 seconds")
-  )
+  yield* storedTo("subscriptions", seq)
+  yield* storedTo("broadcasts", lastOutcome)
 })
 
 /** A server with a past that a service has folded; the service has stopped. */
