@@ -1,4 +1,5 @@
 // The connection to NATS. Only src/nats/ uses the types of NATS clients.
+import { readFileSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import {
   type JetStreamClient,
@@ -7,6 +8,7 @@ import {
   jetstreamManager
 } from "@nats-io/jetstream"
 import {
+  type Authenticator,
   connect,
   createInbox,
   credsAuthenticator,
@@ -110,10 +112,24 @@ const serversAndLogin = (url: string) => {
   return { servers: parsed.map(({ host, protocol }) => `${protocol}//${host}`), ...login }
 }
 
-const readCreds = (credsFile: string) =>
-  readFile(credsFile).catch(({ code }: NodeJS.ErrnoException) => {
+/** Reads the file again for every login: the operator may have replaced it. */
+const credsOf = async (credsFile: string): Promise<Authenticator> => {
+  const first = await readFile(credsFile).catch(({ code }: NodeJS.ErrnoException) => {
     throw new Error(`the credentials file ${credsFile} cannot be read: ${code}`)
   })
+  let last = credsAuthenticator(first)
+  return (nonce) => {
+    try {
+      const next = credsAuthenticator(readFileSync(credsFile))
+      const login = next(nonce)
+      last = next
+      return login
+    } catch {
+      // The file is missing or half written. nats.js would close the connection for ever.
+      return last(nonce)
+    }
+  }
+}
 
 const domainOf = ({ jsDomain }: NatsOptions) => (jsDomain === undefined ? {} : { domain: jsDomain })
 
@@ -123,9 +139,7 @@ const open = ({ credsFile, inboxPrefix, name, tls = {}, url }: NatsOptions) =>
       connect({
         ...serversAndLogin(url),
         ...(await tlsOptions(url, tls)),
-        ...(credsFile === undefined
-          ? {}
-          : { authenticator: credsAuthenticator(await readCreds(credsFile)) }),
+        ...(credsFile === undefined ? {} : { authenticator: await credsOf(credsFile) }),
         name,
         ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
         maxReconnectAttempts: -1,
