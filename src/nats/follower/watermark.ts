@@ -121,6 +121,23 @@ const requestLatest = (nc: NatsConnection, state: State) =>
     Effect.ignore
   )
 
+const appliedWithin = Effect.fnUntraced(function* (
+  nc: NatsConnection,
+  state: State,
+  waiter: Deferred.Deferred<Applied>,
+  timeoutMillis: number
+) {
+  const deadline = (yield* monotonicMillis) + timeoutMillis
+  while (true) {
+    const left = deadline - (yield* monotonicMillis)
+    const applied = yield* Deferred.await(waiter).pipe(
+      Effect.timeoutOption(Math.max(0, Math.min(requestMillis, left)))
+    )
+    if (applied._tag === "Some" || left <= 0) return applied
+    yield* requestLatest(nc, state)
+  }
+})
+
 const reached = Effect.fnUntraced(function* (
   nc: NatsConnection,
   state: State,
@@ -130,21 +147,13 @@ const reached = Effect.fnUntraced(function* (
   if (state.latest.log >= seq) return state.latest
   const waiter = Deferred.makeUnsafe<Applied>()
   state.waiters.set(waiter, seq)
-  const deadline = (yield* monotonicMillis) + timeoutMillis
-  while (true) {
-    const left = deadline - (yield* monotonicMillis)
-    const applied = yield* Deferred.await(waiter).pipe(
-      Effect.timeoutOption(Math.max(0, Math.min(requestMillis, left)))
-    )
-    if (applied._tag === "Some") return applied.value
-    if (left <= 0) {
-      state.waiters.delete(waiter)
-      return yield* new NatsUnavailable({
-        operation: "projection",
-        reason: { _tag: "NotApplied", seq },
-        cause: new Error(`sequence ${seq} was not applied within ${timeoutMillis} ms`)
-      })
-    }
-    yield* requestLatest(nc, state)
-  }
+  const found = yield* appliedWithin(nc, state, waiter, timeoutMillis).pipe(
+    Effect.ensuring(Effect.sync(() => state.waiters.delete(waiter)))
+  )
+  if (found._tag === "Some") return found.value
+  return yield* new NatsUnavailable({
+    operation: "projection",
+    reason: { _tag: "NotApplied", seq },
+    cause: new Error(`sequence ${seq} was not applied within ${timeoutMillis} ms`)
+  })
 })
