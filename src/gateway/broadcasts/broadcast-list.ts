@@ -14,7 +14,7 @@ import type { ErrorDetail } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
-import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { type ListInput, readPages } from "../listing/read-query.ts"
 import { singles } from "../listing/singles.ts"
 import type { Operation } from "../operation.ts"
 import { maySee } from "./broadcast.ts"
@@ -40,8 +40,6 @@ const wantedOf = (query: string, errors: Array<ErrorDetail>): Wanted => {
     before: time("before")
   }
 }
-
-const readPages = readQuery(false, ["_limit", "_token"])
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPages(call, errors)
@@ -78,8 +76,8 @@ const page = Effect.fnUntraced(function* <E, R>(
   const { next, rows } = yield* listsAtOnce.withPermit(list)
   const data = yield* Effect.forEach(rows, (row) => viewOf(row.origin, row.standing))
   const place = next === undefined ? undefined : { id: next }
-  const shown = { path, place, count: rows.length, limit }
-  return ok({ data }, { ...noStore, ...(yield* nextPage(call, listing, shown)) })
+  const shown = { path, place, limit }
+  return ok({ data }, { ...noStore, ...(yield* nextPage(call, shown)) })
 })
 
 const doc = {

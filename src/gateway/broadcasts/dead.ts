@@ -82,14 +82,14 @@ export const deadGet: Operation<Input> = {
   exposes: ["Next-Page"],
   read,
   run: Effect.fnUntraced(function* (input, call) {
-    const { broadcast, listing } = input
     const from = yield* begin(input)
     const { next, rows } =
-      from === undefined ? { rows: [], next: undefined } : yield* listDeadLetters(broadcast, from)
-    const pages = yield* nextPage(call, listing, {
+      from === undefined
+        ? { rows: [], next: undefined }
+        : yield* listDeadLetters(input.broadcast, from)
+    const pages = yield* nextPage(call, {
       path: "/dead",
       place: next === undefined ? undefined : { seq: next },
-      count: rows.length,
       limit: undefined
     })
     return ok({ data: causesOf(rows) }, { ...noStore, ...pages })

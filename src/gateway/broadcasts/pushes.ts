@@ -10,7 +10,7 @@ import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
-import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { type ListInput, readPages } from "../listing/read-query.ts"
 import { singles } from "../listing/singles.ts"
 import { recordLook } from "../looks.ts"
 import { userIdFault } from "../named-user.ts"
@@ -61,8 +61,6 @@ interface Input extends ListInput {
   readonly user: User | undefined
 }
 
-const readPages = readQuery(false, ["_limit", "_token"])
-
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPages(call, errors)
   const { oneOf, refuse, text } = singles(call.query, errors)
@@ -93,10 +91,9 @@ export const pushesGet: Operation<Input> = {
         (outcome === undefined || result.fate === outcome) &&
         (service === undefined || pushServiceOf(result) === service)
     })
-    const pages = yield* nextPage(call, listing, {
+    const pages = yield* nextPage(call, {
       path: `/broadcasts/${origin.stored.seq}/pushes`,
       place: next && { ...next },
-      count: rows.length,
       limit
     })
     return ok({ data: rows.map(pushView) }, { ...noStore, ...pages })

@@ -12,7 +12,7 @@ import { type ChannelToken, channelToken, shardsAt } from "#streams/tokens.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
-import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { type ListInput, readPages } from "../listing/read-query.ts"
 import { forUserInPath } from "../named-user.ts"
 import type { Operation } from "../operation.ts"
 import { channelIdOf } from "./id.ts"
@@ -72,7 +72,7 @@ const Members = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.St
 export const membersGet: Operation<ListInput> = {
   access: "users",
   exposes: ["Next-Page", "Total-Records"],
-  read: readQuery(false, ["_limit", "_token"]),
+  read: readPages,
   run: Effect.fnUntraced(function* ({ listing }: ListInput, call) {
     const id = yield* channelIdOf(call.params)
     const channel = channelToken(id)
@@ -84,10 +84,9 @@ export const membersGet: Operation<ListInput> = {
     const shown = found.slice(0, limit)
     const data = yield* Effect.forEach(shown, idOf, { concurrency: readsAtOnce })
     const last = found.length > limit ? shown.at(-1) : undefined
-    const next = yield* nextPage(call, listing, {
+    const next = yield* nextPage(call, {
       path: `/channels/${encodeURIComponent(id)}/members`,
       place: last && { key: last.key.slice(channel.length + 1) },
-      count: shown.length,
       limit
     })
     const headers = { "Total-Records": String(registrations), ...noStore, ...next }

@@ -6,7 +6,7 @@ import { decodeTokens } from "#streams/tokens.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
-import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { type ListInput, readPages } from "../listing/read-query.ts"
 import type { Operation } from "../operation.ts"
 
 /** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
@@ -17,7 +17,7 @@ const Registrations = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Sch
 export const registrationsGet: Operation<ListInput> = {
   access: "caller",
   exposes: ["Next-Page", "Total-Records"],
-  read: readQuery(false, ["_limit", "_token"]),
+  read: readPages,
   run: Effect.fnUntraced(function* ({ listing }: ListInput, call) {
     const limit = yield* limitOf(listing, channelsMax)
     const began = yield* registrationsSince(call.caller!.user)
@@ -25,10 +25,9 @@ export const registrationsGet: Operation<ListInput> = {
     const rest = began.filter((since) => since > behind)
     const shown = rest.slice(0, limit)
     const data = decodeTokens(yield* channelsAt(shown)).map((id) => ({ id }))
-    const next = yield* nextPage(call, listing, {
+    const next = yield* nextPage(call, {
       path: "/registrations",
       place: rest.length > limit ? { since: shown.at(-1)! } : undefined,
-      count: shown.length,
       limit
     })
     return ok({ data }, { "Total-Records": String(began.length), ...noStore, ...next })

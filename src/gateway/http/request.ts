@@ -85,6 +85,8 @@ export interface Call {
   readonly caller: Caller | undefined
   /** The user of the subscriptions and registrations in question: the caller or a named user. */
   readonly user: User | undefined
+  /** The name of the endpoint. */
+  readonly endpoint: string
   /** The decoded segments of the path that its pattern names. */
   readonly params: Readonly<Record<string, string>>
   /** The part of the target after `?`. */

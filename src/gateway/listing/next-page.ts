@@ -27,8 +27,6 @@ interface Shown {
   readonly path: string
   /** The place behind which the list goes on, for the token; undefined: this is the last page. */
   readonly place: JsonObject | undefined
-  /** The number of objects on the page. */
-  readonly count: number
   /** Undefined: the list takes none. */
   readonly limit: number | undefined
 }
@@ -39,13 +37,12 @@ interface Shown {
  */
 export const nextPage = Effect.fnUntraced(function* (
   call: Call,
-  { token: former }: Listing,
-  { count, limit, path, place }: Shown
+  { limit, path, place }: Shown
 ): Effect.fn.Return<Record<string, string>, Refused, GatewaySettings | Settings> {
   if (place === undefined) return {}
   // Check before signing: a field may have 16 KiB, and the token is the longest part of the URL.
   if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
-  const token = yield* issueToken(call.caller!.user, place, (former?.offset ?? 0) + count)
+  const token = yield* issueToken(call, place)
   const others = call.query
     .split("&")
     .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))

@@ -1,5 +1,5 @@
-// Page tokens: the place where the next page begins, opaque to clients and signed for one user. A
-// DELETE may use a token only once, and notes that in the bucket `cache` for all gateways.
+// Page tokens: the place where the next page begins, opaque to clients and signed for one user and
+// one list. A DELETE may use a token only once, and notes that in the bucket `cache` for all gateways.
 
 import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
@@ -10,6 +10,7 @@ import { hmacFor, useridSecret } from "#identity/secret-hmacs.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { errorIn, refuseInvalid } from "../http/errors.ts"
+import type { Call } from "../http/request.ts"
 
 /** How long a token is valid. A client follows a page at once; the rest is for one that retries. */
 const validitySeconds = 600
@@ -17,8 +18,6 @@ const validitySeconds = 600
 export interface PageToken {
   /** The sort fields of the last object on the page before. */
   readonly last_object: JsonObject
-  /** The number of objects on all pages before. */
-  readonly offset: number
   readonly nonce: string
   /** Milliseconds since the epoch. */
   readonly expires: number
@@ -37,39 +36,42 @@ export const pageTokenOf = (text: string): PageToken | undefined => {
   const parsed = parseJson(Buffer.from(signed, "base64url").toString("utf8"))
   const token = typeof parsed === "string" ? undefined : parsed.json
   if (!isObject(token) || !isObject(token["last_object"])) return undefined
-  const { expires, nonce, offset } = token
+  const { expires, nonce } = token
   const isValid =
-    Number.isSafeInteger(offset) &&
-    Number.isSafeInteger(expires) &&
-    typeof nonce === "string" &&
-    /^[0-9a-f-]{36}$/.test(nonce)
+    Number.isSafeInteger(expires) && typeof nonce === "string" && /^[0-9a-f-]{36}$/.test(nonce)
   return isValid ? { ...(token as unknown as PageToken), signed, signature } : undefined
 }
 
 /** Separates the key of page tokens from other uses of the user id secret. */
 const purpose = "bellcast page token"
 
-/** The HMAC-SHA256 of a token and its user, with a key derived from the user id secret. */
-const signatureOf = (secret: string, user: string, signed: string): string =>
-  hmacFor(secret, purpose)(`${user}.${signed}`, "base64url")
+/**
+ * The HMAC-SHA256 of a token, its user and its list, with a key derived from the user id secret. A
+ * user has several names in paths.
+ */
+const signatureOf = (
+  secret: string,
+  { caller, endpoint, params }: Call,
+  signed: string
+): string => {
+  const { user: _, ...named } = params
+  const list = JSON.stringify([caller!.user, endpoint, named])
+  return hmacFor(secret, purpose)(`${list}.${signed}`, "base64url")
+}
 
-export const issueToken = Effect.fnUntraced(function* (
-  user: string,
-  lastObject: JsonObject,
-  offset: number
-) {
+export const issueToken = Effect.fnUntraced(function* (call: Call, lastObject: JsonObject) {
   const expires = (yield* Clock.currentTimeMillis) + validitySeconds * 1000
-  const token = { last_object: lastObject, offset, nonce: randomUUID(), expires }
+  const token = { last_object: lastObject, nonce: randomUUID(), expires }
   const signed = Buffer.from(JSON.stringify(token)).toString("base64url")
-  return `${signed}.${signatureOf(yield* useridSecret, user, signed)}`
+  return `${signed}.${signatureOf(yield* useridSecret, call, signed)}`
 })
 
-/** Whether a gateway with the same secret issued the token to this user. */
+/** Whether a gateway with the same secret issued the token to this user, for this list. */
 export const isGenuine = Effect.fnUntraced(function* (
   { signature, signed }: PageToken,
-  user: string
+  call: Call
 ) {
-  return isSameSecret(signature, signatureOf(yield* useridSecret, user, signed))
+  return isSameSecret(signature, signatureOf(yield* useridSecret, call, signed))
 })
 
 /** Uses a token up. Rejects a token that is too old, or that any gateway has seen before. */

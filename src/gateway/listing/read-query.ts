@@ -15,16 +15,20 @@ export interface ListInput {
 
 /** `removes`: see `Rules` in query.ts. `only`: the parameters that are read; others are ignored. */
 export const readQuery = (removes: boolean, only?: ReadonlyArray<string>) =>
-  Effect.fnUntraced(function* ({ request, caller, query }: Call, errors: Array<ErrorDetail>) {
+  Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
+    const { query, request } = call
     const preconditions = readPreconditions(request, errors)
     const pairs = queryPairs(query)
     if (pairs === undefined) return yield* refuse("undecodable")
     const read = pairs.filter(([name]) => only?.includes(name) ?? true)
     const now = yield* Clock.currentTimeMillis
     const listing = readListing(read, errors, { now, removes })
-    if (listing.token !== undefined && !(yield* isGenuine(listing.token, caller!.user)))
+    if (listing.token !== undefined && !(yield* isGenuine(listing.token, call)))
       errors.push(invalidToken)
     yield* checkNoBody(request, errors)
     const input: ListInput = { listing, preconditions }
     return input
   })
+
+/** Reads the query string of a list whose order nobody chooses. */
+export const readPages = readQuery(false, ["_limit", "_token"])

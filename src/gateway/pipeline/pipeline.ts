@@ -119,7 +119,9 @@ const runOperation = Effect.fnUntraced(function* (
   const isAbout: Call["isAbout"] = (person) => {
     trace.person = person
   }
-  const call: Call = { request, caller, user: caller, params, query, rootUrl, isAbout }
+  const { name } = endpoint
+  const user = caller
+  const call: Call = { request, caller, user, endpoint: name, params, query, rootUrl, isAbout }
   const errors: Array<ErrorDetail> = []
   const input = operation.read && (yield* operation.read(call, errors))
   if (errors.length > 0) return yield* refuseInvalid(errors)

@@ -26,10 +26,9 @@ import { ListedObject, Tombstone, tombstone } from "./view.ts"
 /** The header that leads to the next page. */
 const nextHeader = (call: Call, listing: Listing, { more, shown }: Page, limit: number) => {
   const last = more ? shown.at(-1) : undefined
-  return nextPage(call, listing, {
+  return nextPage(call, {
     path: `${ownerPath(call)}/subscriptions`,
     place: last && placeOf(last, listing.sort),
-    count: shown.length,
     limit
   })
 }
@@ -124,13 +123,15 @@ export const listDelete: Operation<ListInput> = {
   exposes: ["Last-Modified", "ETag", "Next-Page", "Total-Records"],
   read: readQuery(true),
   run: Effect.fnUntraced(function* ({ listing, preconditions }, call) {
-    if (listing.token !== undefined) yield* spendToken(listing.token)
     const limit = yield* limitOf(listing, limitMax)
     const { id: user } = call.user!
+    // Decided again where another request was faster: then the token is spent already.
+    const spent = yield* Effect.cached(listing.token ? spendToken(listing.token) : Effect.void)
     return yield* changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
         yield* checked(violated(preconditions, { timestamp: list.lastModified, exists: true }))
+        yield* spent
         const selected = yield* matching(rowsOf(list), listing)
         const page = yield* pageOf(selected, listing, limit)
         const first = nextTimestamp(list, now)

@@ -103,6 +103,29 @@ export const pages: ReadonlyArray<Case> = [
     expected: { status: 400, errno: 107, details: ["querystring:null"] },
     also: async (_, api) => expect((await api.list()).json.data).toHaveLength(3)
   }),
+  define<string>({
+    name: "leaves a page token of DELETE unused where a precondition fails",
+    given: async (api) => {
+      await zoo(api)
+      const { headers } = await api.send({ method: "DELETE", path: "/subscriptions?_limit=1" })
+      return (headers["next-page"] as string).slice(api.target.origin.length)
+    },
+    request: (_, target) => ({ method: "DELETE", target, headers: { "If-Match": '"1"' } }),
+    expected: { status: 412 },
+    also: async (_, api, target) => {
+      expect((await api.send({ method: "DELETE", target })).status).toBe(200)
+      expect((await api.list()).json.data).toHaveLength(3)
+    }
+  }),
+  define<string>({
+    name: "refuses a page token of another list",
+    given: async (api) => {
+      await zoo(api)
+      return new URL((await api.list("?_limit=2")).headers["next-page"] as string).search
+    },
+    request: (_, search) => ({ method: "GET", path: `/registrations${search}` }),
+    expected: { status: 400, errno: 107, details: ["querystring:null"] }
+  }),
   define<ReadonlyArray<StoredObject>>({
     name: "removes only what matches",
     given: zoo,
