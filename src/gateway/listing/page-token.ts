@@ -1,5 +1,6 @@
 // Page tokens: the place where the next page begins, opaque to clients and signed for one user and
-// one list. A DELETE may use a token only once, and notes that in the bucket `cache` for all gateways.
+// one list. A DELETE may use a token only once, and notes that in the bucket `cache` for all
+// gateways.
 
 import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
