@@ -1,5 +1,5 @@
-// A login by a credentials file, whose JWT expires: the operator replaces the file while the service
-// runs.
+// A login by a credentials file, whose JWT expires: the operator replaces the file while the
+// service runs.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { rename, rm, writeFile } from "node:fs/promises"
