@@ -54,13 +54,27 @@ export const storedOf = ({
   keys: { auth: keys.auth, p256dh: keys.p256dh }
 })
 
-/** The members of stored data that the browser does not make anew with a subscription. */
-export const attributesOf = ({
-  endpoint: _,
-  keys: __,
-  vapid_public_key: ___,
-  ...rest
-}: SubscriptionData) => rest
+const partsOf = ({
+  endpoint,
+  expirationTime,
+  keys,
+  vapid_public_key,
+  ...attributes
+}: SubscriptionData) => ({
+  attributes,
+  ofBrowser: {
+    endpoint,
+    keys,
+    ...(expirationTime === undefined ? {} : { expirationTime }),
+    ...(vapid_public_key === undefined ? {} : { vapid_public_key })
+  }
+})
+
+/** The members of a subscription that the browser makes anew with each. */
+export const ofBrowser = (data: SubscriptionData) => partsOf(data).ofBrowser
+
+/** All other members. */
+export const attributesOf = (data: SubscriptionData) => partsOf(data).attributes
 
 /** Measures the stored text: 1e20 has 4 bytes in a body, but 21 as JavaScript writes it. */
 export const isTooLarge = (data: SubscriptionData): boolean =>

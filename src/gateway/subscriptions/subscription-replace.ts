@@ -12,18 +12,11 @@ import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import type { Operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
-import { type Posted, type PostInput, readWith, store } from "./put.ts"
+import { type PostInput, readWith, store } from "./put.ts"
 import { removalOf } from "./removal.ts"
 import { partsOf, refreshed, renewalHash } from "./renewal.ts"
-import { attributesOf } from "./rules.ts"
+import { attributesOf, ofBrowser } from "./rules.ts"
 import { RenewalBody, SubscriptionObject, subscriptionExample } from "./view.ts"
-
-/** The members of a subscription that the browser makes. All others stay as they were stored. */
-const ofBrowser = ({ data: { endpoint, keys, vapid_public_key: key } }: Posted) => ({
-  endpoint,
-  keys,
-  ...(key === undefined ? {} : { vapid_public_key: key })
-})
 
 /** The put that began a subscription: it names the user. */
 const putAt = Effect.fnUntraced(function* (generation: number) {
@@ -63,7 +56,7 @@ export const subscriptionReplace: Operation<PostInput> = {
       if (proven.isRepeated) return refreshed(caller, list, posted.id, at, true)
       // The list has no data of a subscription that a push service ended.
       const former = proven.data ?? (yield* removalOf(of.user, of.id))?.put.data ?? begun.data
-      const data = { ...attributesOf(former), ...ofBrowser(posted) }
+      const data = { ...attributesOf(former), ...ofBrowser(posted.data) }
       const renewed = { ...posted, data, replaces: of.id, renews: true, renewedBy: hash }
       return yield* store(writer, list, renewed, at, 201)
     })

@@ -95,8 +95,12 @@ export const renewal: ReadonlyArray<Case> = [
   define<Given>({
     name: "stores the new subscription in place of the former one, with its attributes",
     given: (api) => renewable(api),
-    request: (api, given) => replace(given.renewal, api.subscription("b", { label: "no" })),
-    expected: (api) => ({ status: 201, body: { data: api.subscription("b", { label: "phone" }) } }),
+    request: (api, given) =>
+      replace(given.renewal, api.subscription("b", { label: "no", expirationTime: 2 })),
+    expected: (api) => ({
+      status: 201,
+      body: { data: api.subscription("b", { label: "phone", expirationTime: 2 }) }
+    }),
     also: async ({ json }, api, { data, renewal: spent }) => {
       const listed = (await api.list(`?_since=${data.last_modified}`)).json.data
       expect(listed).toMatchObject([json.data, { id: data.id, deleted: true }])
