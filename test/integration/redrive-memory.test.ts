@@ -10,6 +10,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { tokenOf } from "../support/users.ts"
 
 const channel = channelToken("news")
@@ -44,7 +45,7 @@ const results = targets.map(({ id }) => ({
   at: Date.now()
 }))
 
-it("keeps the pushes of a redrive until a minute after its last shard", async () => {
+it("keeps the pushes of four redrives until a minute after their last shards", async () => {
   await using nats = await startNats({ syncAlways: false })
   const caches = new CacheMemory(1024 ** 2)
   const program = Effect.gen(function* () {
@@ -65,9 +66,22 @@ it("keeps the pushes of a redrive until a minute after its last shard", async ()
     for (let sweep = 0; sweep <= unusedSweeps; sweep++) caches.dropUnused()
     assert.equal(caches.bytesOf("redrives"), 0)
     assert.deepEqual(yield* reached(job), ["dead"])
-    // Another redrive takes the place of the last one.
-    assert.deepEqual(yield* reached({ ...job, broadcast: other, redrives: broadcast }), [])
+    const kept = caches.bytesOf("redrives")
+    // The outcomes are gone: a redrive that reads them again reaches nobody.
+    yield* Effect.promise(async () => {
+      await using admin = await connectAdmin(nats.url)
+      await admin.jsm.streams.purge("BELLCAST_WORK")
+    })
+    const next = (n: number) => reached({ ...job, broadcast: other + n, redrives: broadcast })
+    for (let n = 0; n < 3; n++) {
+      assert.deepEqual(yield* next(n), [])
+      assert.deepEqual(yield* reached(job), ["dead"])
+    }
+    assert.equal(caches.bytesOf("redrives"), kept)
+    // The one that was used least recently makes way, here this one.
+    for (let n = 0; n < 4; n++) assert.deepEqual(yield* next(n), [])
     assert.equal(caches.bytesOf("redrives"), 0)
+    assert.deepEqual(yield* reached(job), [])
   })
   await Effect.runPromise(
     program.pipe(

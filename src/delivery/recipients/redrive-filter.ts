@@ -14,11 +14,13 @@ import type { Target } from "../push/target.ts"
 /** Bytes of V8's heap (measured): the key of a push and its place in a set. */
 const pushBytes = 210
 
-/** The pushes of the last redrive. `usedIn`: sweeps of the share when they were used last. */
+/** Redrives whose pushes are kept. Their shards take turns. */
+const knownMax = 4
+
+/** The pushes of a redrive. `usedIn`: sweeps of the share when they were used last. */
 interface Known {
-  readonly broadcast: number
   readonly pushes: ReadonlySet<string>
-  usedIn: number
+  readonly usedIn: number
 }
 
 /**
@@ -27,27 +29,32 @@ interface Known {
  */
 export const makeRedriveFilter = Effect.gen(function* () {
   const log = yield* EventLog
-  // The shards of a redrive come one after the other. Without this cache each would read all
-  // outcomes.
+  // Without this cache each shard of a redrive would read all outcomes.
   const alone = yield* Semaphore.make(1)
   const share = (yield* Caches).share("redrives")
-  let known: Known | undefined
-  const keep = (next: Known | undefined) => {
-    known = next
-    share.bytes = (next?.pushes.size ?? 0) * pushBytes
+  /** By broadcast, in the order of their last use. */
+  const known = new Map<number, Known>()
+  const drop = (broadcast: number) => {
+    share.bytes -= (known.get(broadcast)?.pushes.size ?? 0) * pushBytes
+    known.delete(broadcast)
+  }
+  const keep = (broadcast: number, pushes: ReadonlySet<string>) => {
+    drop(broadcast)
+    for (const oldest of known.keys()) if (known.size >= knownMax) drop(oldest)
+    known.set(broadcast, { pushes, usedIn: share.sweeps })
+    share.bytes += pushes.size * pushBytes
+    return pushes
   }
   share.join((since) => {
-    if (known !== undefined && known.usedIn < since) keep(undefined)
+    for (const [broadcast, { usedIn }] of known) if (usedIn < since) drop(broadcast)
   })
 
   const read = Effect.fnUntraced(function* (
     { acceptedAt, broadcast, channel }: ShardJob,
     redrives: number
   ) {
-    if (known?.broadcast === broadcast) {
-      known.usedIn = share.sweeps
-      return known.pushes
-    }
+    const found = known.get(broadcast)
+    if (found !== undefined) return keep(broadcast, found.pushes)
     const pushes = new Set<string>()
     yield* log.replay(
       "work",
@@ -59,8 +66,7 @@ export const makeRedriveFilter = Effect.gen(function* () {
             if (isUndelivered(fate)) pushes.add(pushKey(user, subscription))
         })
     )
-    keep({ broadcast, pushes, usedIn: share.sweeps })
-    return pushes
+    return keep(broadcast, pushes)
   }, alone.withPermits(1))
 
   return Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
