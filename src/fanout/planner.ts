@@ -34,12 +34,12 @@ import { isTooMany, tooMany } from "./too-many.ts"
 
 /** Broadcasts at a time: enough that many plans are stored as one batch. */
 const broadcastsInFlight = 128
-/** Jobs appended at once. 4096 jobs take 50 to 100 ms. */
+/** Jobs appended at once: only a high rate has more. */
 const appendConcurrency = 128
 /**
- * Pushes of a broadcast whose jobs wait in WORK at a time. Jobs are taken first come, first served:
- * so those of another broadcast wait for so many pushes, and those that run at once share equally.
- * A worker appends the next job and gets it within some 10 ms.
+ * Pushes of a broadcast whose jobs wait in WORK at a time: the job of another broadcast, which is
+ * taken after them, waits for this many pushes at most. A worker appends the next job and gets it
+ * within some 10 ms.
  */
 const waitingPushes = 2_000
 const notAppliedAfterMillis = 1_000
