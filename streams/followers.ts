@@ -33,7 +33,8 @@ export type FollowerName = keyof typeof followers
 export const followerNames = Object.keys(followers) as ReadonlyArray<FollowerName>
 
 /**
- * A lease ends this long after its holder renewed it last. Writes wait so long when the projector
- * is killed. nats-server takes whole seconds.
+ * A lease ends this long after its holder renewed it last, or later where NATS takes long for a
+ * write (src/nats/follower/lease.ts). Writes wait this long when the projector is killed.
+ * nats-server takes whole seconds.
  */
 export const leaseSeconds = 2

@@ -2,13 +2,13 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Followers } from "#nats/follower/follower.ts"
-import { overdueMillis } from "#nats/follower/lease.ts"
+import { overdueMillisOf } from "#nats/follower/lease.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
 import type { FollowerName } from "#streams/followers.ts"
 import { failed, type VerbFailed } from "../terminal/failed.ts"
 import { note } from "../terminal/note.ts"
 
-/** A lease that is not renewed is taken within this time. */
-const waitMillis = overdueMillis + 1_000
 /** After this time the wait is announced. A free lease is taken sooner. */
 const announceMillis = 500
 
@@ -18,6 +18,9 @@ const announceMillis = 500
  */
 export const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
   const followers = yield* Followers
+  const former = yield* (yield* Buckets).get("cache", keys.lease(name))
+  // A lease that is not renewed is taken within this time.
+  const waitMillis = overdueMillisOf(former?.value) + 1_000
   const held = yield* Deferred.make<void>()
   const lost = yield* Deferred.make<never, VerbFailed>()
   const loss = Deferred.fail(lost, failed(`the lease of the ${name} was lost: run this again`))

@@ -17,7 +17,7 @@ import type { Stored } from "../stream/stored.ts"
 import { type Checkpoint, readCheckpoint, saveCheckpoint } from "./checkpoint.ts"
 import { followerFaults } from "./follower-check.ts"
 import { arrival, batchMax, openInbox, takeBatch } from "./inbox.ts"
-import { acquire, release, renew } from "./lease.ts"
+import { acquire, newPace, release, renew } from "./lease.ts"
 
 const checkpointMillis = 1_000
 
@@ -96,9 +96,10 @@ const leased = <R>(
   { buckets, holder, running }: RunContext,
   name: FollowerName,
   work: Effect.Effect<never, NatsUnavailable, R>
-) =>
-  Effect.gen(function* () {
-    const lease = yield* acquire(buckets, name, holder)
+) => {
+  const pace = newPace()
+  return Effect.gen(function* () {
+    const lease = yield* acquire(buckets, name, holder, pace)
     running.add(name)
     yield* Effect.addFinalizer(() => {
       running.delete(name)
@@ -106,6 +107,7 @@ const leased = <R>(
     })
     return yield* Effect.raceFirst(work, renew(buckets, lease))
   }).pipe(Effect.scoped)
+}
 
 /**
  * Runs the follower from its checkpoint until it fails. Fails at once if the stream is not the one

@@ -14,25 +14,42 @@ import type { Buckets } from "../kv/bucket.ts"
  */
 const renewMillis = 1_000
 const acquireMillis = 250
-/** A renewal that takes longer has failed. */
-const renewalMillisMax = 750
 /** A renewal has failed this long before the lease ends. */
 const marginMillis = 100
-const ttl = { ttlSeconds: leaseSeconds }
 /**
- * Milliseconds without a renewal after which another process takes the lease. Usually nats-server
+ * The longest lease. A write of NATS may take seconds, on a disk that others keep busy. A lease of
+ * four such writes lets its holder go on; one of 2 s would pass from process to process, and each
+ * would begin anew.
+ */
+const leaseSecondsMax = 16
+
+/** How long the leases of a follower are, by what its writes took in this process. */
+export interface Pace {
+  seconds: number
+}
+export const newPace = (): Pace => ({ seconds: leaseSeconds })
+
+const paceAfter = (writeSeconds: number): number =>
+  Math.min(leaseSecondsMax, Math.max(leaseSeconds, Math.ceil(4 * writeSeconds)))
+
+/**
+ * Milliseconds without a renewal after which another process takes a lease. Usually nats-server
  * ends it before. But a nats-server 2.15 that is killed brings replaced entries back
  * (streams/README.md), and a renewal that came back has no end.
  */
-export const overdueMillis = 2 * leaseSeconds * 1_000
+export const overdueMillisOf = (lease?: { readonly seconds?: number }) =>
+  2 * (lease?.seconds ?? leaseSeconds) * 1_000
 
 export interface Lease {
   readonly follower: FollowerName
   /** Identifies this process. */
   readonly holder: string
   revision: number
-  /** When its last write began, by the monotonic clock: the lease ends 2 s after it or later. */
+  /** When its last write began, by the monotonic clock. */
   sentAt: number
+  /** From `sentAt` on, at least. */
+  seconds: number
+  readonly pace: Pace
 }
 
 type Kv = Buckets["Service"]
@@ -40,8 +57,28 @@ type Kv = Buckets["Service"]
 const noLease = (operation: string) => (cause: unknown) =>
   new NatsUnavailable({ operation, reason: { _tag: "NoLease" }, cause })
 
+/** Writes the lease. Measures how long that takes. */
+const write = Effect.fnUntraced(function* (
+  buckets: Kv,
+  { follower, holder, pace, revision }: Omit<Lease, "sentAt" | "seconds">
+) {
+  const { seconds } = pace
+  const sentAt = yield* monotonicMillis
+  const value = { v: 1, holder, ...(seconds === leaseSeconds ? {} : { seconds }) } as const
+  const next = yield* buckets.put("cache", keys.lease(follower), value, revision, {
+    ttlSeconds: seconds
+  })
+  pace.seconds = paceAfter(((yield* monotonicMillis) - sentAt) / 1_000)
+  return { revision: next, sentAt, seconds }
+})
+
 /** Tries until this process has the lease. */
-export const acquire = (buckets: Kv, follower: FollowerName, holder: string) => {
+export const acquire = (
+  buckets: Kv,
+  follower: FollowerName,
+  holder: string,
+  pace: Pace = newPace()
+) => {
   const key = keys.lease(follower)
   /** The last renewal by another process, and when it was seen first, by the monotonic clock. */
   let seen = { revision: 0, at: 0 }
@@ -49,12 +86,13 @@ export const acquire = (buckets: Kv, follower: FollowerName, holder: string) => 
     const former = yield* buckets.get("cache", key)
     const now = yield* monotonicMillis
     if (former !== undefined && former.value.holder !== "") {
-      const { revision } = former
+      const { revision, value } = former
       if (seen.revision !== revision) seen = { revision, at: now }
-      if (now - seen.at < overdueMillis) return yield* noLease("lease")(new Error("held"))
+      if (now - seen.at < overdueMillisOf(value)) return yield* noLease("lease")(new Error("held"))
     }
-    const revision = yield* buckets.put("cache", key, { v: 1, holder }, former?.revision ?? 0, ttl)
-    const lease: Lease = { follower, holder, revision, sentAt: now }
+    const revision = former?.revision ?? 0
+    const free = { follower, holder, pace, revision }
+    const lease: Lease = { ...free, ...(yield* write(buckets, free)) }
     return lease
   }).pipe(
     Effect.tapError(() => nextMultiple(acquireMillis)),
@@ -63,24 +101,30 @@ export const acquire = (buckets: Kv, follower: FollowerName, holder: string) => 
   )
 }
 
-/** Renews the lease until that fails. Fails before the lease ends. */
+/** Renews the lease until that fails. Fails before the lease ends: then the next one is longer. */
 export const renew = (buckets: Kv, lease: Lease) =>
   Effect.gen(function* () {
-    const { follower, holder } = lease
     while (true) {
       yield* nextMultiple(renewMillis)
-      const sentAt = yield* monotonicMillis
-      const leftMillis = lease.sentAt + leaseSeconds * 1_000 - marginMillis - sentAt
-      const timeoutMillis = Math.max(0, Math.min(renewalMillisMax, leftMillis))
-      lease.revision = yield* buckets
-        .put("cache", keys.lease(follower), { v: 1, holder }, lease.revision, ttl)
-        .pipe(Effect.timeout(timeoutMillis), Effect.mapError(noLease("lease lost")))
-      lease.sentAt = sentAt
+      const endsAt = lease.sentAt + lease.seconds * 1_000 - marginMillis
+      const leftMillis = Math.max(0, endsAt - (yield* monotonicMillis))
+      const written = yield* write(buckets, lease).pipe(
+        Effect.timeout(leftMillis),
+        Effect.tapError(() =>
+          Effect.sync(() => {
+            lease.pace.seconds = Math.min(leaseSecondsMax, 2 * lease.seconds)
+          })
+        ),
+        Effect.mapError(noLease("lease lost"))
+      )
+      Object.assign(lease, written)
     }
   })
 
 /** Ends the lease at once, so that another process need not wait for its end. */
 export const release = (buckets: Kv, { follower, revision }: Lease) =>
   buckets
-    .put("cache", keys.lease(follower), { v: 1, holder: "" }, revision, ttl)
+    .put("cache", keys.lease(follower), { v: 1, holder: "" }, revision, {
+      ttlSeconds: leaseSeconds
+    })
     .pipe(Effect.timeout("1 second"), Effect.ignore)

@@ -78,7 +78,12 @@ interface EntryValues {
   readonly publishers: Publishers
   readonly token: AccessToken
   /** The holder of a follower's lease; empty: nobody holds the lease. */
-  readonly lease: { readonly v: 1; readonly holder: string }
+  readonly lease: {
+    readonly v: 1
+    readonly holder: string
+    /** Its length; unset: `leaseSeconds`. */
+    readonly seconds?: number
+  }
   readonly usedPageToken: { readonly v: 1 }
   readonly verification: VerificationEntry
   /** The day of the last use, in UTC. */
