@@ -3,51 +3,59 @@
 import { setImmediate } from "node:timers/promises"
 import { Deferred, Effect, Fiber, Result } from "effect"
 import { assert, it } from "vitest"
-import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
-import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { appendAll, message, stored, subjectsOf, upTo, withLog } from "../support/appends.ts"
+import {
+  appendAll,
+  message,
+  stored,
+  subjectsOf,
+  upTo,
+  useLog,
+  withLogAt
+} from "../support/appends.ts"
 import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startNatsProxy } from "../support/nats-proxy.ts"
 
-it(
-  "writes each message once when the server is killed over it, and calls none of them a conflict",
-  { timeout: 120_000 },
-  () =>
-    withLog((nats) =>
-      Effect.gen(function* () {
-        const log = yield* EventLog
-        const messages = upTo(3_000)
-        const begun = yield* Deferred.make<void>()
-        const kill = Effect.andThen(
-          Deferred.await(begun),
-          Effect.promise(async () => {
-            await nats.kill()
-            await nats.restart()
-          })
-        )
-        const append = (one: (typeof messages)[number]) =>
-          Effect.tap(log.append("log", one), () => Deferred.succeed(begun, undefined))
-        const [answers] = yield* Effect.all(
-          [Effect.forEach(messages, append, { concurrency: 200 }), kill],
-          { concurrency: 2 }
-        )
-        const found = yield* stored
-        assert.deepEqual(subjectsOf(found), subjectsOf(messages))
-        const seqOf = new Map(found.map(({ seq, subject }) => [subject, seq]))
-        for (const [n, { seq }] of answers.entries())
-          assert.equal(seq, seqOf.get(messages[n]!.subject))
-      })
-    )
-)
+const withLog = useLog()
+
+it("writes each message once when the server is killed over it, and calls none of them a conflict", {
+  timeout: 120_000
+}, async () => {
+  await using nats = await startNats()
+  await withLogAt(
+    nats.url,
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const messages = upTo(3_000)
+      const begun = yield* Deferred.make<void>()
+      const kill = Effect.andThen(
+        Deferred.await(begun),
+        Effect.promise(async () => {
+          await nats.kill()
+          await nats.restart()
+        })
+      )
+      const append = (one: (typeof messages)[number]) =>
+        Effect.tap(log.append("log", one), () => Deferred.succeed(begun, undefined))
+      const [answers] = yield* Effect.all(
+        [Effect.forEach(messages, append, { concurrency: 200 }), kill],
+        { concurrency: 2 }
+      )
+      const found = yield* stored
+      assert.deepEqual(subjectsOf(found), subjectsOf(messages))
+      const seqOf = new Map(found.map(({ seq, subject }) => [subject, seq]))
+      for (const [n, { seq }] of answers.entries())
+        assert.equal(seq, seqOf.get(messages[n]!.subject))
+    })
+  )
+})
 
 it("calls nothing a conflict that was stored and not answered", { timeout: 60_000 }, async () => {
   await using nats = await startNats()
   await using proxy = await startNatsProxy(nats.url)
   const program = Effect.gen(function* () {
-    yield* provision(1)
     const { nc } = yield* Nats
     const before = nc.stats().outMsgs
     proxy.hold()
@@ -63,13 +71,11 @@ it("calls nothing a conflict that was stored and not answered", { timeout: 60_00
     assert.isTrue((yield* Fiber.join(appended)).every(Result.isSuccess))
     assert.deepEqual(subjectsOf(yield* stored), subjectsOf(upTo(40)))
   })
-  await Effect.runPromise(
-    program.pipe(Effect.provide(natsLayer({ url: proxy.url, name: "test" })), Effect.scoped)
-  )
+  await withLogAt(proxy.url, program)
 })
 
 it("forgets who does not want to write any more before it is sent", () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const log = yield* EventLog
       const fibers = yield* Effect.forEach(upTo(600), (one) =>
@@ -84,7 +90,7 @@ it("forgets who does not want to write any more before it is sent", () =>
   ))
 
 it("lets nobody wait for an answer that others do not get", { timeout: 90_000 }, () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const { nc, store } = yield* Nats
       yield* Effect.acquireRelease(

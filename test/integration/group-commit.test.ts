@@ -14,8 +14,10 @@ import {
   stored,
   subjectsOf,
   upTo,
-  withLog
+  useLog
 } from "../support/appends.ts"
+
+const withLog = useLog()
 
 /** Returns when what is appended goes in batches again. */
 const batchedAgain = Effect.gen(function* () {
@@ -24,7 +26,7 @@ const batchedAgain = Effect.gen(function* () {
 }).pipe(Effect.timeout("10 seconds"))
 
 it("gives each message of a batch its own sequence", { timeout: 60_000 }, () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const messages = upTo(1_200)
       const answers = yield* appendAll(messages)
@@ -46,7 +48,7 @@ it("gives each message of a batch its own sequence", { timeout: 60_000 }, () =>
 )
 
 it("keeps batches of large messages small", { timeout: 60_000 }, () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const answers = yield* appendAll(
         upTo(200).map((one) => ({ ...one, body: { data: { text: "x".repeat(30 * 1024) } } }))
@@ -62,7 +64,7 @@ it("keeps batches of large messages small", { timeout: 60_000 }, () =>
 )
 
 it("sends few messages one by one", () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       yield* appendAll(upTo(10))
       assert.lengthOf((yield* stored).filter(isBatched), 0)
@@ -73,7 +75,7 @@ it(
   "refuses only the one that comes too late, and goes on in batches a moment later",
   { timeout: 60_000 },
   () =>
-    withLog(() =>
+    withLog(
       Effect.gen(function* () {
         const log = yield* EventLog
         yield* log.append("log", message(30))
@@ -91,7 +93,7 @@ it(
 )
 
 it("lets the first of two that expect the same win, and keeps the others out of it", () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const answers = yield* appendAll([...upTo(40), ...upTo(20)])
       assert.isTrue(answers.slice(0, 40).every(Result.isSuccess))
@@ -111,7 +113,7 @@ it(
   "answers everybody who wants to write to one subject while others are on their way",
   { timeout: 90_000 },
   () =>
-    withLog(() =>
+    withLog(
       Effect.gen(function* () {
         const turns = (count: number): Effect.Effect<void> =>
           count === 0
@@ -136,7 +138,7 @@ it(
 )
 
 it("stores what many say of the same channel without an expectation", () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const { expect: _, ...one } = message(1)
       const answers = yield* appendAll(
@@ -151,7 +153,7 @@ it("stores what many say of the same channel without an expectation", () =>
   ))
 
 it("recognises a repeated id in a batch, and those of an earlier one", { timeout: 60_000 }, () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const { expect: _, ...one } = message(1)
       const messages = Array.from({ length: 40 }, (__, n) => ({
@@ -178,7 +180,7 @@ it("recognises a repeated id in a batch, and those of an earlier one", { timeout
 )
 
 it("writes many entries of a bucket, each with its own revision", () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const buckets = yield* Buckets
       const keys = Array.from({ length: 100 }, (_, n) => `key-${n}`)
@@ -203,7 +205,7 @@ it("writes many entries of a bucket, each with its own revision", () =>
   ))
 
 it("sends each message when it comes where batches do not pay", () =>
-  withLog(() =>
+  withLog(
     Effect.gen(function* () {
       const nats = yield* Nats
       const store = makeGroupCommit(nats, "test", false, nats.silences)

@@ -9,10 +9,11 @@ import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { bucketStream } from "#streams/buckets.ts"
 import { until } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
+import { useEmptyNats } from "../support/shared.ts"
 
 const bucket = "subscriptions"
+const shared = useEmptyNats({ syncAlways: false })
 
 /** Runs a program with a bucket and its read cache. `asked` lists what the cache did not have. */
 const withCache = async (
@@ -29,7 +30,7 @@ const withCache = async (
     readonly natsUrl: string
   }) => Effect.Effect<void, unknown>
 ) => {
-  await using nats = await startNats({ syncAlways: false })
+  const { url } = shared.nats
   const run = Effect.gen(function* () {
     yield* provision(1)
     const buckets = yield* Buckets
@@ -61,11 +62,9 @@ const withCache = async (
     }
     asked.length = 0
     const { changesFromNow, values } = cache
-    yield* program({ put, values, changesFromNow, asked, beforeAnswering, natsUrl: nats.url })
+    yield* program({ put, values, changesFromNow, asked, beforeAnswering, natsUrl: url })
   })
-  await Effect.runPromise(
-    Effect.scoped(run).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })))
-  )
+  await Effect.runPromise(Effect.scoped(run).pipe(Effect.provide(natsLayer({ url, name: "test" }))))
 }
 
 describe("a cached list", { timeout: 60_000 }, () => {

@@ -3,21 +3,29 @@ import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { Share } from "#memory/cache-memory.ts"
 import { provision } from "#nats/admin/provision.ts"
+import type { Nats } from "#nats/connection/connection.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { startNats } from "../support/nats.ts"
+import { useEmptyNats } from "../support/shared.ts"
 
 const kibibyte = 1024
 const valueBytes = 100 * kibibyte
 const memoryBytes = 3 * 1024 * kibibyte
 
+const shared = useEmptyNats({ syncAlways: false })
+
+const run = (program: Effect.Effect<void, unknown, Buckets | Nats>) =>
+  Effect.runPromise(
+    Effect.andThen(provision(1), program).pipe(
+      Effect.provide(natsLayer({ url: shared.nats.url, name: "test" }))
+    )
+  )
+
 it("keeps as many bytes as several sets may together, however large values are", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
   const program = Effect.gen(function* () {
-    yield* provision(1)
     const share = new Share(memoryBytes)
     const large = yield* makeWriteBackCache<string, { text: string }>("subscriptions", share)
     const small = yield* makeWriteBackCache<string, { n: number }>("registrations", share)
@@ -45,15 +53,13 @@ it("keeps as many bytes as several sets may together, however large values are",
     const entry = yield* (yield* Buckets).get("subscriptions", keys[0]!)
     assert.deepEqual(entry?.value, { text: "" })
   })
-  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+  await run(program)
 })
 
 it("removes what it has stored, writes nothing of what it has not, and leaves what another wrote", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
   const program = Effect.gen(function* () {
-    yield* provision(1)
     const buckets = yield* Buckets
     const set = yield* makeWriteBackCache<string, { n: number }>(
       "broadcasts",
@@ -87,15 +93,13 @@ it("removes what it has stored, writes nothing of what it has not, and leaves wh
     assert.equal((yield* Effect.flip(set.flush))._tag, "NatsUnavailable")
     assert.deepEqual((yield* buckets.get("broadcasts", "1"))?.value, { n: 4 })
   })
-  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+  await run(program)
 })
 
 it("writes nothing over an entry that another process wrote since it was read", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
   const program = Effect.gen(function* () {
-    yield* provision(1)
     const make = makeWriteBackCache<string, { n: number }>("registrations", new Share(memoryBytes))
     const [former, next] = [yield* make, yield* make]
     for (const cache of [former, next]) yield* cache.load(["1"])
@@ -105,13 +109,11 @@ it("writes nothing over an entry that another process wrote since it was read", 
     assert.equal((yield* Effect.flip(former.flush))._tag, "NatsUnavailable")
     assert.deepEqual((yield* (yield* Buckets).get("registrations", "1"))?.value, { n: 2 })
   })
-  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+  await run(program)
 })
 
 it("reads a key once that several load at the same moment", { timeout: 60_000 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
   const program = Effect.gen(function* () {
-    yield* provision(1)
     const buckets = yield* Buckets
     yield* buckets.put("subscriptions", "large", { text: "x".repeat(valueBytes) }, 0)
     let reads = 0
@@ -135,15 +137,13 @@ it("reads a key once that several load at the same moment", { timeout: 60_000 },
     )
     assert.lengthOf(cache.get("large")!.text, valueBytes)
   })
-  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+  await run(program)
 })
 
 it("reads several keys with one request, as of their last writes", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
   const program = Effect.gen(function* () {
-    yield* provision(1)
     const buckets = yield* Buckets
     yield* buckets.put("subscriptions", "known", { text: "known" }, 0)
     const asked: Array<readonly [filters: number, minRevision: number]> = []
@@ -180,5 +180,5 @@ it("reads several keys with one request, as of their last writes", {
     yield* cache.flush
     assert.deepEqual((yield* buckets.get("subscriptions", "k1"))?.value, { text: "again" })
   })
-  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+  await run(program)
 })

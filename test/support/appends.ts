@@ -9,7 +9,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
-import { startNats, type TestNats } from "./nats.ts"
+import { useEmptyNats } from "./shared.ts"
 
 /** Of a channel of its own, where nothing may stand yet. */
 export const message = (n: number): Append<"broadcast/1"> => ({
@@ -41,13 +41,20 @@ export const subjectsOf = (found: ReadonlyArray<Pick<Stored, "subject">>) =>
   found.map(({ subject }) => subject).toSorted()
 export const isBatched = ({ header }: Stored) => header("Nats-Batch-Id") !== undefined
 
-/** Runs with a provisioned server of its own. */
-export const withLog = async <E>(
-  program: (nats: TestNats) => Effect.Effect<void, E, EventLog | Buckets | Nats | Scope.Scope>
-) => {
-  await using nats = await startNats()
-  const layer = natsLayer({ url: nats.url, name: "test" })
-  await Effect.runPromise(
-    Effect.andThen(provision(1), program(nats)).pipe(Effect.provide(layer), Effect.scoped)
+/** Runs with a connection of its own, as the next batches of a connection depend on its last. */
+export const withLogAt = (
+  url: string,
+  program: Effect.Effect<void, unknown, EventLog | Buckets | Nats | Scope.Scope>
+) =>
+  Effect.runPromise(
+    Effect.andThen(provision(1), program).pipe(
+      Effect.provide(natsLayer({ url, name: "test" })),
+      Effect.scoped
+    )
   )
+
+/** The same with one nats-server for all cases of a file, whose LOG is empty for each of them. */
+export const useLog = () => {
+  const shared = useEmptyNats()
+  return (program: Parameters<typeof withLogAt>[1]) => withLogAt(shared.nats.url, program)
 }
