@@ -8,6 +8,7 @@ import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
+import { useService } from "../support/shared.ts"
 import { idOf } from "../support/users.ts"
 
 /** A start is 250 ms late at most, and later on a machine that runs other tests, too. */
@@ -16,8 +17,8 @@ const busyMillis = 5_000
 const inMillis = (millis: number) => new Date(Date.now() + millis).toISOString()
 const path = (id: string) => `/broadcasts/${id}`
 
-const schedule = (url: string, at: string, data: unknown = { n: 1 }) =>
-  publishAt(url, "/channels/news", { data, at })
+const schedule = (url: string, channel: string, at: string, data: unknown = { n: 1 }) =>
+  publishAt(url, `/channels/${channel}`, { data, at })
 
 const get = async (url: string, id: string) =>
   (await call(url, "GET", path(id), "publisher")).body.data
@@ -37,11 +38,13 @@ const changesOf = async (natsUrl: string, id: string): Promise<ReadonlyArray<str
   return types.map((type) => type.replace(/^broadcast\.|\/1$/g, ""))
 }
 
+/** Each case has a channel and users of its own. */
+const shared = useService({ env: { BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher") } })
+
 describe("a broadcast with a start", () => {
   it("waits for it, and lives from then on", async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const agent = push.subscribe()
     await join([service.url], "news", [agent.subscription])
     const at = inMillis(4_000)
@@ -71,30 +74,28 @@ describe("a broadcast with a start", () => {
   })
 
   it("goes to whoever is there at the start, and not to whoever left before", async () => {
-    await using nats = await startNats()
+    const { service } = shared
     await using push = await startPushService()
-    const env = { BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher") }
-    await using service = await startService({ natsUrl: nats.url, env })
     const [leaver, joiner, named, late] = Array.from({ length: 4 }, () => push.subscribe())
     const one = (agent: typeof leaver, name: string) =>
-      join([service.url], "news", [agent!.subscription], 1, name)
+      join([service.url], "leaving", [agent!.subscription], 1, name)
     await one(leaver, "leaver")
     const at = inMillis(3_600_000)
     const users = [idOf("named0"), idOf("late0")]
-    const to = { channels: ["news"], users }
+    const to = { channels: ["leaving"], users }
     const toAll = await publishAt(service.url, "/broadcasts", { data: { n: 1 }, at, to })
-    const toNews = await schedule(service.url, at, { n: 2 })
-    await call(service.url, "DELETE", "/channels/news/registration", "leaver0")
+    const toOne = await schedule(service.url, "leaving", at, { n: 2 })
+    await call(service.url, "DELETE", "/channels/leaving/registration", "leaver0")
     await one(joiner, "joiner")
     await call(service.url, "POST", "/subscriptions", "named0", { data: named!.subscription })
-    for (const id of [toNews, toAll]) {
+    for (const id of [toOne, toAll]) {
       assert.equal((await patch(service.url, id, { at: inMillis(0) })).status, 200)
       await finishedAt(service.url, path(id))
     }
     await one(late, "late")
-    await call(service.url, "PUT", "/channels/news/registration", "leaver0")
+    await call(service.url, "PUT", "/channels/leaving/registration", "leaver0")
     assert.deepInclude(await get(service.url, toAll), { accepted: 2, without_subscription: 1 })
-    assert.deepInclude(await get(service.url, toNews), { accepted: 1, delivered: 1 })
+    assert.deepInclude(await get(service.url, toOne), { accepted: 1, delivered: 1 })
     const got = [leaver, joiner, named, late].map((agent) =>
       agent!.received.map(({ text }) => JSON.parse(text).n).sort()
     )
@@ -102,17 +103,16 @@ describe("a broadcast with a start", () => {
   })
 
   it("is one of a NATS client, too, whose bad start is a rejection", async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const agent = push.subscribe()
-    await join([service.url], "news", [agent.subscription])
+    await join([service.url], "billing", [agent.subscription], 1, "billing")
     await using admin = await connectAdmin(nats.url)
     const js = jetstream(admin.nc)
     const publish = async (start: string, body = "{}") => {
       const headers = (await import("@nats-io/transport-node")).headers()
       headers.set("Bellcast-Start-At", start)
-      const subject = "bellcast.cmd.broadcast.billing.news"
+      const subject = "bellcast.cmd.broadcast.billing.billing"
       return String((await js.publish(subject, body, { headers })).seq)
     }
     const rejected = [
@@ -139,14 +139,13 @@ describe("a broadcast with a start", () => {
   })
 
   it("says what it was changed to, at its new time", async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const agent = push.subscribe()
-    await join([service.url], "news", [agent.subscription])
+    await join([service.url], "changed", [agent.subscription], 1, "changed")
     const key = { "idempotency-key": "one" }
     const body = { data: { n: 1 }, data_by_locale: { de: { n: 3 } }, at: inMillis(60_000) }
-    const id = await publishAt(service.url, "/channels/news", body, key)
+    const id = await publishAt(service.url, "/channels/changed", body, key)
     const { at } = body
     assert.deepInclude(await patch(service.url, id, { data: { n: 2 } }), { status: 200 })
     assert.deepInclude(await get(service.url, id), { state: "scheduled", at })
@@ -154,7 +153,7 @@ describe("a broadcast with a start", () => {
     const moved = await patch(service.url, id, { at: sooner })
     assert.deepInclude(moved.body.data, { at: sooner })
     // The first body counts for the key, not the present one.
-    assert.equal(await publishAt(service.url, "/channels/news", body, key), id)
+    assert.equal(await publishAt(service.url, "/channels/changed", body, key), id)
     const done = await finishedAt(service.url, path(id))
     assert.deepInclude(done, { at: sooner, accepted: 1, delivered: 1 })
     assert.isAtMost(done.started_at, Date.parse(sooner) + busyMillis)
@@ -198,19 +197,18 @@ describe("a broadcast with a start", () => {
   })
 
   it("ends with counts of 0 when it is cancelled before", async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const agent = push.subscribe()
-    await join([service.url], "news", [agent.subscription])
+    await join([service.url], "ended", [agent.subscription], 1, "ended")
     const at = Date.now() + 4_000
     const later = new Date(at + 500).toISOString()
-    const id = await schedule(service.url, new Date(at).toISOString())
+    const id = await schedule(service.url, "ended", new Date(at).toISOString())
     const { code } = await runCli(["broadcast", "cancel", id, "--nats", nats.url])
     assert.equal(code, 0)
     const done = await finishedAt(service.url, path(id))
     assert.deepInclude(done, { state: "cancelled", accepted: 0, cancelled: 0 })
-    const other = await finishedAt(service.url, path(await schedule(service.url, later)))
+    const other = await finishedAt(service.url, path(await schedule(service.url, "ended", later)))
     assert.deepInclude(other, { delivered: 1 })
     assert.lengthOf(agent.received, 1)
     assert.notProperty(await get(service.url, id), "started_at")
@@ -218,13 +216,12 @@ describe("a broadcast with a start", () => {
   })
 
   it("ends with counts of 0 where the planner hears of it before its process", async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     await using admin = await connectAdmin(nats.url)
     const { consumers } = await jetstreamManager(admin.nc)
-    await join([service.url], "news", [push.subscribe().subscription])
-    const id = await schedule(service.url, inMillis(30_000))
+    await join([service.url], "early", [push.subscribe().subscription], 1, "early")
+    const id = await schedule(service.url, "early", inMillis(30_000))
     const isOfStates = (filter: string | undefined) => filter?.startsWith("bellcast.evt.state.")
     for await (const { config, name } of consumers.list("BELLCAST_LOG"))
       if (config.durable_name === undefined && config.filter_subjects?.every(isOfStates))
