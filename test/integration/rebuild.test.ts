@@ -14,7 +14,7 @@ import {
   folded,
   foldingLayer,
   quiet,
-  startWithHistory
+  useHistory
 } from "#test/history.ts"
 import { planFloor } from "#test/history-broadcasts.ts"
 import { channels } from "#test/history-commands.ts"
@@ -35,9 +35,12 @@ const rebuildAt = (url: string) =>
     rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url, name: "test" }), quiet)))
   )
 
+/** Each case ends with the buckets that LOG and WORK say. */
+const shared = useHistory()
+
 describe("rebuild", { timeout: 90_000 }, () => {
   it("makes deleted buckets anew, byte for byte", async () => {
-    await using service = await startWithHistory()
+    const service = shared.history
     await using admin = await administer(service.url)
     const before = await admin.entries()
     assert.isAbove(Object.keys(before).length, 40)
@@ -52,7 +55,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
   })
 
   it("removes entries that the streams do not hold, and continues revisions", async () => {
-    await using service = await startWithHistory()
+    const service = shared.history
     await using admin = await administer(service.url)
     const before = await admin.entries()
     const floor = await at(
@@ -75,8 +78,23 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.isAbove((await at(service.url, registered(floor)))?.length ?? 0, 0)
   })
 
+  it("is taken up by the service where it left off, without a change", async () => {
+    const service = shared.history
+    await using admin = await administer(service.url)
+    const before = await admin.entries()
+    await rebuildAt(service.url)
+    await Effect.runPromise(
+      folded(service.lastWork - 1).pipe(Effect.provide(foldingLayer(service.url)))
+    )
+    const after = await admin.entries()
+    const touched = Object.keys(before).filter((key) => after[key] !== before[key])
+    // One more command was folded, for one user.
+    assert.lengthOf(touched, 1)
+    assert.match(touched[0] ?? "", /^\$KV\.bellcast_subscriptions\./)
+  })
+
   it("takes from LOG, once, what WORK no longer holds or holds by half", async () => {
-    await using service = await startWithHistory()
+    const service = shared.history
     await using admin = await administer(service.url)
     const before = await admin.entries()
     const { done, empty, lost } = service
@@ -97,7 +115,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
   })
 
   it("writes what differs and pauses nothing where buckets are only wrong", async () => {
-    await using service = await startWithHistory()
+    const service = shared.history
     await using admin = await administer(service.url)
     // Revisions are from here on what the jobs of the history wait for.
     await rebuildAt(service.url)
@@ -157,20 +175,5 @@ describe("rebuild", { timeout: 90_000 }, () => {
     )
     for (const { cause } of failures)
       assert.equal(String(cause), "Error: KV_bellcast_registrations is half built: run a rebuild")
-  })
-
-  it("is taken up by the service where it left off, without a change", async () => {
-    await using service = await startWithHistory()
-    await using admin = await administer(service.url)
-    const before = await admin.entries()
-    await rebuildAt(service.url)
-    await Effect.runPromise(
-      folded(service.lastWork - 1).pipe(Effect.provide(foldingLayer(service.url)))
-    )
-    const after = await admin.entries()
-    const touched = Object.keys(before).filter((key) => after[key] !== before[key])
-    // One more command was folded, for one user.
-    assert.lengthOf(touched, 1)
-    assert.match(touched[0] ?? "", /^\$KV\.bellcast_subscriptions\./)
   })
 })

@@ -15,6 +15,7 @@ import { broadcastOn } from "./history-broadcasts.ts"
 import { appendCommands, channels, subscriptionOf, userOf } from "./history-commands.ts"
 import { startNats } from "./nats.ts"
 import { connectAdmin } from "./nats-admin.ts"
+import { useShared } from "./shared.ts"
 
 /** Some messages of the history are malformed, and the stages that fold them log warnings. */
 export const quiet = Layer.succeed(References.MinimumLogLevel, "Error")
@@ -137,6 +138,10 @@ export const startWithHistory = async () => {
   )
   return { ...past, url: nats.url, [Symbol.asyncDispose]: () => nats[Symbol.asyncDispose]() }
 }
+
+/** The same for all cases of a file. */
+export const useHistory = () =>
+  useShared(async (opened) => ({ history: opened.use(await startWithHistory()) }))
 
 export const bucketStreams = projections.map((bucket) => `KV_bellcast_${bucket}`)
 
