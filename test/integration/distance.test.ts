@@ -96,6 +96,21 @@ describe("a push service over HTTP/2", () => {
   })
 })
 
+describe("a push service of which some pushes fail", () => {
+  it("gets these again over HTTP/2, and every other one once", async () => {
+    await using push = await startPeer({})
+    const scripts = [["503", "201"], ["reset", "201"], ["410"], ["huge"]]
+    const broadcast = await broadcastTo(push, "failing", 204, ["201"], (agent) => {
+      const script = scripts.shift()
+      if (script !== undefined) agent.answerBy(playerOf(script))
+    })
+    assert.deepInclude(await broadcast.ended(), { accepted: 204, delivered: 203, gone: 1 })
+    assert.deepEqual([...new Set(versionsOf(broadcast))], ["HTTP/2"])
+    assert.deepEqual(push.faults, [])
+    assert.equal(push.counts.duplicates, 0)
+  })
+})
+
 describe("a push service that throttles a wide window", () => {
   it("gets half as many at a time, and every push once", async () => {
     await using push = await startPeer({})
