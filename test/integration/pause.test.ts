@@ -5,7 +5,6 @@ import {
   changeState,
   fewPermits,
   heldMillis,
-  permits,
   untilShown
 } from "../support/broadcast-states.ts"
 import { finishedAt, join, publish, until } from "../support/client.ts"
@@ -15,7 +14,7 @@ import { connectAdmin, countAnswers } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
-import { type ServiceOptions, startService } from "../support/service.ts"
+import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 const size = 800
@@ -112,30 +111,6 @@ describe.concurrent("a broadcast that is paused", () => {
     const done = await finishedAt(service.url, broadcastPath(id))
     assert.deepInclude(done, { state: "cancelled", accepted: 1, cancelled: 1, retrying: 0 })
     assert.equal(late.attempts.length, 1)
-  })
-
-  it("misses nobody when everything is killed meanwhile", { timeout: 150_000 }, async () => {
-    await using nats = await startNats()
-    await using push = await spawnPushService()
-    const options: ServiceOptions = { natsUrl: nats.url, env: fewPermits }
-    await using first = await startService(options)
-    const browsers = await push.subscribe(size, { script: ["slow 300"] })
-    await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
-    const id = await publish(first.url, "news", { n: 1 })
-    await push.waitForDistinct(100, 30_000)
-    await changeState(first.url, id, "paused")
-    await first.kill()
-    await using second = await startService(options)
-    await changeState(second.url, id, "running")
-    await push.waitForDistinct(400, 60_000)
-    await second.kill()
-    await using third = await startService(options)
-    const done = await finishedAt(third.url, broadcastPath(id), "publisher", 60_000)
-    assert.deepInclude(done, { state: "finished", accepted: size, delivered: size })
-    const { counts, faults } = await push.report()
-    assert.equal(counts.distinct, size)
-    assert.isAtMost(counts.duplicates, 2 * permits)
-    assert.deepEqual(faults, [])
   })
 
   it("tries retries again after a resume, those that came due meanwhile and those that wait", {
