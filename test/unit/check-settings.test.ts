@@ -139,6 +139,14 @@ it("names of policies whose users others have already are refused", async () => 
     )
 })
 
+it("words that cannot be a policy are named", async () => {
+  const messageWith = (policies: string) => messageOf({ BELLCAST_AUTH_POLICIES: policies })
+  expect(await messageWith("basicauth,system,acme=policy.mjs,Basic,saml")).toMatch(
+    /BELLCAST_AUTH_POLICIES: .*system.*a policy's name has letters a to z/
+  )
+  expect(await messageWith("acme=./missing.mjs basicauth basicauth")).toMatch(/stands there twice/)
+})
+
 it("settings of policies that are off are a warning, and say of which", async () => {
   const isOff = "which is off: BELLCAST_AUTH_POLICIES does not name it"
   const warnings: Array<string> = []
@@ -165,5 +173,8 @@ it("settings of policies that are off are a warning, and say of which", async ()
 
 it("a start without a policy names every kind of login", async () => {
   const message = await messageOf({ BELLCAST_AUTH_POLICIES: "" })
+  expect(message).toMatch(
+    /BELLCAST_AUTH_POLICIES: none is on, so nobody can be a user: .*BELLCAST_AUTH_POLICIES=/
+  )
   for (const kind of policyKinds) expect(message).toMatch(new RegExp(`[ "]${kind}\\b`))
 })

@@ -112,29 +112,3 @@ describe("policies of an operator", () => {
     expect(service.output()).not.toMatch(/a secret token/)
   })
 })
-
-describe("a gateway", () => {
-  const failing = async (policies: string) => {
-    const started = startService({
-      natsUrl: "nats://127.0.0.1:1",
-      env: { BELLCAST_AUTH_POLICIES: policies }
-    })
-    return started.then(
-      () => "started",
-      (error: Error) => error.message
-    )
-  }
-
-  it("does not start without a policy, and says which to choose", async () => {
-    expect(await failing("")).toMatch(
-      /BELLCAST_AUTH_POLICIES: none is on, so nobody can be a user: .*BELLCAST_AUTH_POLICIES=/
-    )
-  })
-
-  it("names what cannot be a policy", async () => {
-    expect(await failing("basicauth,system,acme=policy.mjs,Basic,saml")).toMatch(
-      /BELLCAST_AUTH_POLICIES: .*system.*a policy's name has letters a to z/
-    )
-    expect(await failing("acme=./missing.mjs basicauth basicauth")).toMatch(/stands there twice/)
-  })
-})
