@@ -5,8 +5,9 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { assert, it } from "vitest"
 import { until } from "../support/client.ts"
-import { temporaryFolder } from "../support/folder.ts"
+import { makeFolder } from "../support/folder.ts"
 import { sources, startService } from "../support/service.ts"
+import { useShared } from "../support/shared.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
@@ -21,8 +22,8 @@ const lineWith = (word: string): string => {
   return block!
 }
 
-it("tells what really happens", { timeout: 90_000 }, async () => {
-  const folder = await temporaryFolder()
+const shared = useShared(async (opened) => {
+  const folder = opened.use(await makeFolder()).path
   // Starts as `make run` does: the defaults that other tests set must come from the flag here.
   const env = {
     BELLCAST_AUTH_POLICIES: "",
@@ -30,20 +31,20 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: "",
     BELLCAST_DATA_DIR: join(folder, "data")
   }
-  await using service = await startService({
-    cwd: folder,
-    env,
-    args: ["--development"],
-    program: sources,
-    readyTimeoutMillis: 60_000
-  })
+  const options = { cwd: folder, env, args: ["--development"], program: sources }
+  const service = opened.use(await startService({ ...options, readyTimeoutMillis: 60_000 }))
+  return { folder, service }
+})
+
+it("tells what really happens", { timeout: 90_000 }, async () => {
+  const { folder, service } = shared
   const typed = async (text: string) => {
     const command = text.replaceAll("http://127.0.0.1:9999", `http://127.0.0.1:${service.port}`)
     return (await promisify(execFile)("sh", ["-c", command])).stdout
   }
   const [, channel] = /^make listen CHANNEL=(\S+)$/m.exec(lineWith("make listen"))!
   // Finds the service by its data folder, whatever its port.
-  const dataDir = { BELLCAST_DATA_DIR: env.BELLCAST_DATA_DIR }
+  const dataDir = { BELLCAST_DATA_DIR: join(folder, "data") }
   await using listener = await spawnCli(["listen", channel!], dataDir, folder)
   await listener.printed(/^listening on/m)
 
@@ -70,18 +71,8 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
   assert.strictEqual(await cli.exit(), 0)
 })
 
-it("names the version of the API, the metrics port, and whom nobody can write to", {
-  timeout: 60_000
-}, async () => {
-  const folder = await temporaryFolder()
-  const env = { BELLCAST_DATA_DIR: join(folder, "data") }
-  await using service = await startService({
-    cwd: folder,
-    env,
-    args: ["--development"],
-    program: sources,
-    readyTimeoutMillis: 30_000
-  })
+it("names the version of the API, the metrics port, and whom nobody can write to", async () => {
+  const { service } = shared
   const root = /HTTP API +(\S+)/.exec(service.output())?.[1] ?? ""
   assert.equal(root, `http://127.0.0.1:${service.port}/v1/`)
   assert.equal((await fetch(root)).status, 200)
