@@ -3,14 +3,22 @@ import { once } from "node:events"
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
 import { assert, it } from "vitest"
-import { temporaryFolder } from "#test/folder.ts"
-import { startService } from "#test/service.ts"
+import { makeFolder, temporaryFolder } from "#test/folder.ts"
+import { type Service, startService } from "#test/service.ts"
+import { useShared } from "#test/shared.ts"
+
+const trustingLoopback = useShared(async (opened) => {
+  const data = opened.use(await makeFolder())
+  const env = {
+    BELLCAST_PORT: "0",
+    BELLCAST_DATA_DIR: data.path,
+    BELLCAST_TRUSTED_PROXIES: "127.0.0.0/8"
+  }
+  return { service: opened.use(await startService({ env })) }
+})
 
 it("takes a free port for BELLCAST_PORT=0, and names it in log, banner and links", async () => {
-  const dataDir = await temporaryFolder()
-  await using service = await startService({
-    env: { BELLCAST_PORT: "0", BELLCAST_DATA_DIR: dataDir }
-  })
+  const { service } = trustingLoopback
   const [, port] = /"api":"127\.0\.0\.1:(\d+)"/.exec(service.output()) ?? []
   assert.isAbove(Number(port), 0)
   assert.match(service.output(), new RegExp(`HTTP API +http://127\\.0\\.0\\.1:${port}/v1/\n`))
@@ -25,16 +33,15 @@ it("takes a free port for BELLCAST_PORT=0, and names it in log, banner and links
 })
 
 it("links by https where a trusted proxy says so, and where no other sender does", async () => {
-  const dataDir = await temporaryFolder()
-  const locationOf = async (trusted: string, scheme: string) => {
-    await using service = await startService({
-      env: { BELLCAST_DATA_DIR: dataDir, BELLCAST_TRUSTED_PROXIES: trusted }
-    })
+  await using other = await startService({
+    env: { BELLCAST_DATA_DIR: await temporaryFolder(), BELLCAST_TRUSTED_PROXIES: "10.0.0.0/8" }
+  })
+  const protocolOf = async ({ url }: Service, scheme: string) => {
     const headers = { "x-forwarded-proto": scheme }
-    const response = await fetch(service.url, { headers, redirect: "manual" })
+    const response = await fetch(url, { headers, redirect: "manual" })
     return new URL(response.headers.get("location")!).protocol
   }
-  assert.strictEqual(await locationOf("127.0.0.0/8", "https"), "https:")
-  assert.strictEqual(await locationOf("10.0.0.0/8", "https"), "http:")
-  assert.strictEqual(await locationOf("127.0.0.0/8", "gopher"), "http:")
+  assert.strictEqual(await protocolOf(trustingLoopback.service, "https"), "https:")
+  assert.strictEqual(await protocolOf(other, "https"), "http:")
+  assert.strictEqual(await protocolOf(trustingLoopback.service, "gopher"), "http:")
 })
