@@ -9,15 +9,58 @@ import { addressIn, folderAt } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { temporaryFolder } from "#test/folder.ts"
-import { administer, folded, foldingLayer, makeHistory, startWithHistory } from "#test/history.ts"
+import {
+  administer,
+  folded,
+  foldingLayer,
+  makeHistory,
+  startWithHistory,
+  useHistory
+} from "#test/history.ts"
 import { startNats } from "#test/nats.ts"
 import { runCli } from "#test/run-cli.ts"
 import { startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
+/** The first rebuild of this history is that of the first case: no later one pauses anything. */
+const shared = useHistory()
+
 describe("rebuild", { timeout: 90_000 }, () => {
+  it("prints what it waits for while a message is unacknowledged, then goes on", async () => {
+    const service = shared.history
+    await using nc = Object.assign(await connect({ servers: service.url }), {
+      [Symbol.asyncDispose]: () => nc.close()
+    })
+    const planner = await jetstream(nc).consumers.get("BELLCAST_LOG", "planner")
+    const inHand = await planner.next()
+    await using cli = await spawnCli(["rebuild", "--nats", service.url])
+    await cli.printed(/^bellcast: waiting for 1 messages that workers have in hand, at most 5 s$/m)
+    inHand!.ack()
+    await cli.printed(/^rebuilt in/m)
+    assert.strictEqual(await cli.exit(), 0)
+    assert.notInclude(cli.output.stderr, "broadcast finished")
+  })
+
+  it("as a verb prints the entries of each bucket, or that there are no streams", async () => {
+    const service = shared.history
+    const { code, stderr, stdout } = await runCli(["rebuild", "--nats", service.url])
+    assert.strictEqual(code, 0)
+    assert.notInclude(stderr, "waiting until")
+    // 12 lists, and 16 pages of the index of endpoints.
+    assert.match(stdout, /^bellcast_subscriptions +28 +\d+$/m)
+    assert.match(stdout, /^bellcast_broadcasts +1 +\d+$/m)
+    assert.match(stdout, /^rebuilt in \d+ ms$/m)
+    await using empty = await startNats({ syncAlways: false })
+    const nothing = await runCli(["rebuild", "--nats", empty.url])
+    assert.strictEqual(nothing.code, 1)
+    assert.strictEqual(
+      nothing.stderr,
+      "bellcast: this NATS has no stream BELLCAST_LOG: there is nothing to rebuild from\n"
+    )
+  })
+
   it("gives up with a reason, and touches nothing, while a service runs", async () => {
-    await using service = await startWithHistory()
+    const service = shared.history
     await using admin = await administer(service.url)
     const verb = Effect.promise(async () => ({
       before: await admin.entries(),
@@ -39,22 +82,8 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.deepStrictEqual(await admin.entries(), before)
   })
 
-  it("prints what it waits for while a message is unacknowledged, then goes on", async () => {
-    await using service = await startWithHistory()
-    await using nc = Object.assign(await connect({ servers: service.url }), {
-      [Symbol.asyncDispose]: () => nc.close()
-    })
-    const planner = await jetstream(nc).consumers.get("BELLCAST_LOG", "planner")
-    const inHand = await planner.next()
-    await using cli = await spawnCli(["rebuild", "--nats", service.url])
-    await cli.printed(/^bellcast: waiting for 1 messages that workers have in hand, at most 5 s$/m)
-    inHand!.ack()
-    await cli.printed(/^rebuilt in/m)
-    assert.strictEqual(await cli.exit(), 0)
-    assert.notInclude(cli.output.stderr, "broadcast finished")
-  })
-
   it("says what waits after it ended halfway, and so does the next start", async () => {
+    // A history whose buckets were rebuilt before has nothing to pause for.
     await using service = await startWithHistory()
     const told = vi.spyOn(console, "error").mockImplementation(() => {})
     const halfway = Effect.flatMap(pauseWork, ({ keep }) => keep).pipe(
@@ -76,24 +105,6 @@ describe("rebuild", { timeout: 90_000 }, () => {
     assert.strictEqual((await runCli(["rebuild", "--nats", service.url])).code, 0)
     await using resumed = await startService({ natsUrl: service.url, roles: "tally" })
     assert.notMatch(resumed.output(), waits)
-  })
-
-  it("as a verb prints the entries of each bucket, or that there are no streams", async () => {
-    await using service = await startWithHistory()
-    const { code, stderr, stdout } = await runCli(["rebuild", "--nats", service.url])
-    assert.strictEqual(code, 0)
-    assert.notInclude(stderr, "waiting until")
-    // 12 lists, and 16 pages of the index of endpoints.
-    assert.match(stdout, /^bellcast_subscriptions +28 +\d+$/m)
-    assert.match(stdout, /^bellcast_broadcasts +1 +\d+$/m)
-    assert.match(stdout, /^rebuilt in \d+ ms$/m)
-    await using empty = await startNats({ syncAlways: false })
-    const nothing = await runCli(["rebuild", "--nats", empty.url])
-    assert.strictEqual(nothing.code, 1)
-    assert.strictEqual(
-      nothing.stderr,
-      "bellcast: this NATS has no stream BELLCAST_LOG: there is nothing to rebuild from\n"
-    )
   })
 
   it("as a verb starts the embedded server of a stopped service, and stops it again", async () => {
