@@ -1,4 +1,5 @@
-// An import that cannot do all it should: says how far it came, and leaves nothing behind.
+// An import that is repeated with other channels registers those whose subscriptions have no user
+// yet. One that cannot do all it should says how far it came, and leaves nothing behind.
 import { Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { endpointHash } from "#domain/subscription/owners.ts"
@@ -8,43 +9,83 @@ import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
-import { call, registrationsSeen, until } from "../support/client.ts"
-import { formerBrowser, formerKeys, importAll, importLines } from "../support/imports.ts"
+import { call, channelsOf, finished, publish, registrationsSeen, until } from "../support/client.ts"
+import {
+  formerBrowser,
+  formerKeys,
+  formerPair,
+  importAll,
+  importLines,
+  makeFiles,
+  settingsOn
+} from "../support/imports.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
-import { secretEnvironment, startService } from "../support/service.ts"
+import { runCli } from "../support/run-cli.ts"
+import { type Service, secretEnvironment, startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
 
 let nats: TestNats
+let admin: NatsAdmin
 let push: PushService
+let service: Service
+const files = makeFiles()
 
 beforeAll(async () => {
   nats = await startNats({ syncAlways: false })
+  admin = await connectAdmin(nats.url)
   push = await startPushService()
+  service = await startService({ natsUrl: nats.url, env: formerKeys })
 }, 60_000)
 afterAll(async () => {
-  for (const each of [push, nats]) await each?.[Symbol.asyncDispose]()
+  files[Symbol.dispose]()
+  for (const each of [service, push, admin, nats]) await each?.[Symbol.asyncDispose]()
 })
 
-const start = () => startService({ natsUrl: nats.url, env: formerKeys })
 const subscriptions = (count: number) =>
   Array.from({ length: count }, () => formerBrowser(push).subscription)
+const browser = () => formerBrowser(push).subscription
+const accepted = async (channel: string) =>
+  (await finished(service.url, channel, await publish(service.url, channel, { n: 1 }))).accepted
 
-describe("an import", { timeout: 60_000 }, () => {
-  it("prints what it did before it failed", async () => {
-    const [a, b, c] = subscriptions(3)
-    {
-      await using _service = await start()
-      await importAll(nats.url, [a, b])
-    }
-    const { code, stderr, stdout } = await importLines(nats.url, [a, b, c])
-    assert.include(stderr, "no projection runs")
-    assert.equal(code, 1)
-    const open = "1 were not finished: repeat the import"
-    assert.equal(stdout, `0 of 3 lines were stored\n2 were there already\n${open}\n`)
+describe("a repeated import", { timeout: 60_000 }, () => {
+  it("registers on channels that the first one forgot", async () => {
+    const [unnamed, named, taken] = [browser(), browser(), browser()]
+    const lines = [unnamed, { ...named, user: idOf("ann") }, taken]
+    await importAll(nats.url, lines)
+    const data = { ...taken, vapid_public_key: formerPair.publicKey }
+    assert.equal((await call(service.url, "POST", "/subscriptions", "bob", { data })).status, 201)
+    const again = () => importLines(nats.url, lines, "--channel", "forgotten")
+    const ended = "1 were removed, taken by a user or gone since an earlier import"
+    const said = `0 of 3 lines were stored\n2 were there already\n${ended}\n`
+    assert.equal((await again()).stdout, said)
+    assert.equal(await accepted("forgotten"), 1)
+    // Users may have left the channel.
+    for (const user of ["ann", "bob"]) assert.deepEqual(await channelsOf(service.url, user), [])
+    const inLog = async () => (await admin.jsm.streams.info("BELLCAST_LOG")).state.last_seq
+    const before = await inLog()
+    assert.equal((await again()).stdout, said)
+    assert.equal(await inLog(), before)
   })
 
+  it("registers on no more channels than allowed, and leaves none", async () => {
+    const file = files.of([browser()])
+    const env = { ...settingsOn(nats.url), BELLCAST_REGISTRATIONS_PER_USER_MAX: "2" }
+    const run = async (...channels: ReadonlyArray<string>) => {
+      const flags = channels.flatMap((each) => ["--channel", each])
+      const args = ["import", file, "--vapid-public-key", formerPair.publicKey, ...flags]
+      return (await runCli(args, env)).stdout
+    }
+    assert.equal(await run("first", "second"), "1 of 1 lines were stored\n")
+    const full = "1 are of users who have as much as they may"
+    assert.equal(await run("third", "first"), `0 of 1 lines were stored\n${full}\n`)
+    assert.deepEqual([await accepted("first"), await accepted("third")], [1, 0])
+  })
+})
+
+describe("an import that cannot do all it should", { timeout: 60_000 }, () => {
   it("ends the registrations of a stand-in whose subscription a user has", async () => {
-    await using service = await start()
     const [data] = subscriptions(1)
     const standIn = standInOf(endpointHash(data!.endpoint))
     const token = pseudonyms(secretEnvironment.BELLCAST_USERID_HMAC_SECRET)(standIn)
@@ -59,9 +100,9 @@ describe("an import", { timeout: 60_000 }, () => {
         Effect.provide(natsLayer({ url: nats.url, name: "test" }))
       )
     )
-    assert.equal((await call(service.url, "POST", "/subscriptions", "ann", { data })).status, 201)
-    await call(service.url, "PUT", "/channels/lost/registration", "ann")
-    const seen = () => registrationsSeen(service.url, "lost", "ann")
+    assert.equal((await call(service.url, "POST", "/subscriptions", "eve", { data })).status, 201)
+    await call(service.url, "PUT", "/channels/lost/registration", "eve")
+    const seen = () => registrationsSeen(service.url, "lost", "eve")
     assert.equal(await seen(), 2)
     const imports = (...args: ReadonlyArray<string>) =>
       importLines(nats.url, [data], "--channel", "lost", "--channel", "other", ...args)
@@ -73,7 +114,6 @@ describe("an import", { timeout: 60_000 }, () => {
   })
 
   it("fails where OneSignal's rows of browsers have no keys", async () => {
-    await using _service = await start()
     const row = ({ endpoint }: { endpoint: string }) => ({ identifier: endpoint, web_auth: "" })
     const app = { identifier: "a1b2c3", invalid_identifier: "f" }
     const [one, other, good] = subscriptions(3)
@@ -87,5 +127,17 @@ describe("an import", { timeout: 60_000 }, () => {
     const { code: some, stdout: said } = await importLines(nats.url, [good, ...rows])
     assert.equal(said, `1 of 5 lines were stored\n${rest}\n${lack}\n`)
     assert.equal(some, 0)
+  })
+
+  // The last case: it ends the service.
+  it("prints what it did before it failed", async () => {
+    const [a, b, c] = subscriptions(3)
+    await importAll(nats.url, [a, b])
+    await service.kill()
+    const { code, stderr, stdout } = await importLines(nats.url, [a, b, c])
+    assert.include(stderr, "no projection runs")
+    assert.equal(code, 1)
+    const open = "1 were not finished: repeat the import"
+    assert.equal(stdout, `0 of 3 lines were stored\n2 were there already\n${open}\n`)
   })
 })
