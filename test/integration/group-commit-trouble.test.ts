@@ -20,7 +20,7 @@ import { startNatsProxy } from "../support/nats-proxy.ts"
 
 const withLog = useLog()
 
-it("writes each message once when the server is killed over it, and calls none of them a conflict", {
+it("writes each message once when the server is killed over it, and calls none a conflict", {
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()

@@ -82,7 +82,7 @@ describe("a start with wrong settings", () => {
     expect(output).not.toMatch(/hush|"stack"/)
   })
 
-  it("names the wrong argument, and the wrong lines of the file without what they say", async () => {
+  it("names a wrong argument, and wrong lines of the file without what they say", async () => {
     const file = `[main]
 ; a comment
 bellcast.vapid_private_key hush
