@@ -1,5 +1,10 @@
-// The audit of a user says which operators looked at the user, and at what.
+// The audit of a user says which operators looked at the user, and at what; what they look at is
+// read in turns.
+import { Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { listsAtOnce } from "#gateway/broadcasts/broadcast-list.ts"
+import { personOf } from "#gateway/users/user-get.ts"
+import { natsLayer } from "#nats/layer.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
@@ -68,6 +73,20 @@ describe("what an operator looks at of a user", { timeout: 60_000 }, () => {
     assert.match(table, /^LOOKED AT +AT +BY +BROADCAST$/m)
     assert.match(table, new RegExp(`^pushes +20\\S+Z +${idOf("desk")} +${broadcast}$`, "m"))
     assert.notMatch(await audit("user0", "--before", "2026-01-01T00:00:00Z"), /LOOKED AT/)
+  })
+
+  // Both hold megabytes, so they take turns.
+  it("is read when a list of broadcasts has ended", async () => {
+    const read = personOf({ id: idOf("anna"), user: tokenOf("anna") })
+    const program = Effect.gen(function* () {
+      yield* listsAtOnce.take(2)
+      const early = yield* Effect.timeoutOption(read, "1 second")
+      assert.equal(early._tag, "None")
+      yield* listsAtOnce.release(2)
+      assert.deepInclude(yield* read, { registrations: 0, pushes: [] })
+    })
+    const layer = natsLayer({ url: natsUrl, name: "test" })
+    await Effect.runPromise(program.pipe(Effect.provide(layer), Effect.scoped))
   })
 
   it("is shown also while WORK has no room for the record, and the log warns", async () => {
