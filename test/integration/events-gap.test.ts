@@ -1,10 +1,16 @@
-// The time between two events of a stream (contract 4.13: at most four in a second).
+// Streams of events before any broadcast is planned: the time between two events (contract 4.13: at
+// most four in a second), and the last event of a broadcast that is rejected.
+import { jetstream } from "@nats-io/jetstream"
+import { headers } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { broadcastPath, changeState } from "../support/broadcast-states.ts"
-import { publishAt, until } from "../support/client.ts"
+import { finishedAt, publishAt, until } from "../support/client.ts"
 import { type Events, follow } from "../support/events.ts"
-import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startService } from "../support/service.ts"
+import { useService } from "../support/shared.ts"
+
+const shared = useService({ roles: "gateway,projection" })
 
 const untilEvents = (stream: Events, count: number) =>
   until(
@@ -13,9 +19,7 @@ const untilEvents = (stream: Events, count: number) =>
   )
 
 it("lies between two events of a stream, also after the first: 250 ms", async () => {
-  await using nats = await startNats()
-  await using service = await startService({ natsUrl: nats.url, roles: "gateway,projection" })
-  const { url } = service
+  const { url } = shared.service
   const id = await publishAt(url, "/channels/news", { data: { n: 1 } })
   const open = () => follow(`${url}${broadcastPath(id)}/events`)
   // Another stream keeps the poll going, so it may come at any moment after the first event.
@@ -31,4 +35,32 @@ it("lies between two events of a stream, also after the first: 250 ms", async ()
     assert.isAtLeast(second!.at - first!.at, 150)
   }
   for (const stream of streams) stream.close()
+})
+
+// Starts the planner, so it comes last.
+it("is finished when it is rejected, also after it was cancelled", {
+  timeout: 60_000
+}, async () => {
+  const { nats, service } = shared
+  await using admin = await connectAdmin(nats.url)
+  const wrong = headers()
+  wrong.set("Bellcast-Start-At", "tomorrow")
+  const subject = "bellcast.cmd.broadcast.billing.news"
+  const publish = async () =>
+    String((await jetstream(admin.nc).publish(subject, "{}", { headers: wrong })).seq)
+  const rejected = await publish()
+  const cancelled = await publish()
+  await changeState(service.url, cancelled, "cancelled")
+  const streams = await Promise.all(
+    [rejected, cancelled].map((id) => follow(`${service.url}${broadcastPath(id)}/events`))
+  )
+  await using _fanout = await startService({ natsUrl: nats.url, roles: "fanout,tally" })
+  const states = ["finished", "cancelled"]
+  for (const [i, id] of [rejected, cancelled].entries()) {
+    const shown = await finishedAt(service.url, broadcastPath(id), "publisher", 10_000)
+    assert.deepInclude(shown, { state: states[i], finished: true, accepted: 0 })
+    assert.isString(shown.rejected)
+    await streams[i]!.ended
+    assert.deepEqual(streams[i]!.events.at(-1)?.data, shown)
+  }
 })
