@@ -12,6 +12,7 @@ import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
+import { useService } from "../support/shared.ts"
 import { idOf, tokenOf } from "../support/users.ts"
 
 interface Shown {
@@ -91,14 +92,13 @@ describe("the pushes of a broadcast", { timeout: 60_000 }, () => {
     assert.include(looked[0], `"person":"${tokenOf("user1")}"`)
     assert.include(looked[0], `"uid":"${idOf("operator")}"`)
   })
+})
 
-  it("of a large broadcast are on exactly one page each, in their last state", async () => {
-    await using nats = await startNats({ syncAlways: false })
-    await using service = await startService({
-      natsUrl: nats.url,
-      roles: "gateway,projection",
-      env
-    })
+describe("the pages of a large broadcast", { timeout: 120_000 }, () => {
+  const shared = useService({ roles: "gateway,projection", env }, { syncAlways: false })
+
+  it("have each push on exactly one of them, in its last state", async () => {
+    const { nats, service } = shared
     const id = await publish(service.url, "news", {})
     const stored = await append(nats.url, Number(id))
     const pages = await pagesOf(service.url, id, "")
@@ -117,6 +117,22 @@ describe("the pushes of a broadcast", { timeout: 60_000 }, () => {
       one.map(({ subscription }) => subscription),
       ["s77", "s1077"]
     )
+  })
+
+  it("count its dead pushes, 10,000 on each, and take no limit", async () => {
+    const { nats, service } = shared
+    const count = 10_001
+    await appendDead(nats.url, count)
+    const first = await call(service.url, "GET", `/dead?broadcast=${dead}`, "operator")
+    assert.deepEqual(
+      first.body.data.map(({ pushes }: { readonly pushes: number }) => pushes),
+      [10_000]
+    )
+    const next = first.headers.get("next-page")!
+    assert.match(next, new RegExp(`/v1/dead\\?broadcast=${dead}&_token=[^&]+$`))
+    const second = await call(service.url, "GET", next.slice(service.url.length), "operator")
+    assert.deepInclude(second.body.data[0], { pushes: 1, first_at: count, last_at: count })
+    assert.isNull(second.headers.get("next-page"))
   })
 })
 
@@ -171,4 +187,26 @@ const append = (natsUrl: string, broadcast: number) =>
       }),
       { concurrency: 64 }
     )
+  }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)
+
+/** The broadcast of these letters: no other case has one with this id. */
+const dead = 1_000_000
+
+/** Appends the letters of so many dead pushes. */
+const appendDead = (natsUrl: string, count: number) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const user = tokenOf("nobody") as UserToken
+    const letter = (n: number) =>
+      log.append("work", {
+        subject: subjects.deadLetter(channel, dead, user, `s${n}`),
+        type: "dead/1",
+        body: {
+          ...{ broadcast: dead, channel, acceptedAt: 1, expiresAt: 2, urgency: "normal" },
+          ...{ user, subscription: `s${n}`, generation: 1, reason: "refused" },
+          ...{ status: 400, attempts: 1, at: n }
+        }
+      })
+    const numbers = Array.from({ length: count }, (_, n) => n + 1)
+    yield* Effect.forEach(numbers, letter, { concurrency: 256, discard: true })
   }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)

@@ -29,9 +29,12 @@ export const useEmptyNats = (options: NatsOptions = {}) => {
 }
 
 /** A service with a nats-server of its own. */
-export const useService = (options: Omit<ServiceOptions, "natsUrl"> = {}) =>
+export const useService = (
+  options: Omit<ServiceOptions, "natsUrl"> = {},
+  natsOptions: NatsOptions = {}
+) =>
   useShared(async (opened) => {
-    const nats = opened.use(await startNats())
+    const nats = opened.use(await startNats(natsOptions))
     const service = opened.use(await startService({ ...options, natsUrl: nats.url }))
     return { nats, service }
   })
