@@ -9,7 +9,7 @@ import {
   permits,
   untilShown
 } from "../support/broadcast-states.ts"
-import { call, finished, finishedAt, join, publish, publishAt, until } from "../support/client.ts"
+import { call, finished, finishedAt, join, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { holdResponses } from "../support/held.ts"
 import { startNats } from "../support/nats.ts"
@@ -19,7 +19,6 @@ import { elapsed } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
-import { idOf } from "../support/users.ts"
 
 const cancel = (url: string, id: string) => changeState(url, id, "cancelled")
 
@@ -184,38 +183,6 @@ describe("a broadcast that is cancelled", () => {
       [1, `bellcast: broadcast ${next} is finished: there is nothing to cancel\n`]
     )
   })
-})
-
-it("may be changed by its publisher, also without a right now, and by who may publish it", {
-  timeout: 60_000
-}, async () => {
-  await using nats = await startNats()
-  const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "" }
-  const roles = "gateway,projection"
-  await using service = await startService({ natsUrl: nats.url, roles, env })
-  const { url } = service
-  const change = async (verb: string, channel: string, user: string) => {
-    const named = [channel, idOf(user), "--nats", nats.url]
-    assert.equal((await runCli(["permissions", verb, ...named])).code, 0)
-  }
-  for (const channel of ["news", "sport"]) await change("grant", channel, "publisher")
-  for (const channel of ["news", "sport"]) await change("grant", channel, "editor")
-  await change("grant", "news", "partial")
-  const to = { channels: ["news", "sport"] }
-  const ids = [
-    await publish(url, "sport", { n: 1 }),
-    await publishAt(url, "/broadcasts", { data: { n: 2 }, to })
-  ]
-  for (const channel of to.channels) await change("revoke", channel, "publisher")
-  for (const id of ids)
-    for (const state of ["paused", "running", "cancelled"]) {
-      const states = ["other", "partial", "publisher", "editor"].map(async (user) => {
-        const { status } = await patchState(url, id, state, user)
-        return [user, status]
-      })
-      const expected = { other: 404, partial: 404, publisher: 200, editor: 200 }
-      assert.deepEqual(Object.fromEntries(await Promise.all(states)), expected, state)
-    }
 })
 
 it("counts a retry that is under way when a resumed broadcast is cancelled", {
