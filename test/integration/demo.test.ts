@@ -1,38 +1,52 @@
-// The demo is served in development only, each file with a strict policy.
+// What `make run` leaves open for trying. The demo is served in development only, each file with a
+// strict policy.
 import { readdirSync } from "node:fs"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { startDevelopment } from "#test/development.ts"
+import { describe, expect, it } from "vitest"
+import { expectNoDemo, startDevelopment, statusesOf } from "#test/development.ts"
 import { startNats } from "#test/nats.ts"
-import { type Service, startService } from "#test/service.ts"
+import { startService } from "#test/service.ts"
+import { useShared } from "#test/shared.ts"
 
 const statusOf = async (url: string) => (await fetch(url)).status
 
-describe("the demo", () => {
-  let service: Service
-  beforeAll(async () => {
-    service = await startDevelopment()
-  })
-  afterAll(() => service?.[Symbol.asyncDispose]())
+const shared = useShared(async (opened) => ({ service: opened.use(await startDevelopment()) }))
 
+describe("make run", () => {
+  it("says what is open where anybody is a user", async () => {
+    const { service } = shared
+    const authorization = `Basic ${btoa("visitor:secret")}`
+    expect(await statusesOf(service, authorization)).toEqual({
+      publish: 202,
+      loopback: 201,
+      metrics: 200
+    })
+    expect(service.output()).toMatch(/Publishers +every user$/m)
+    expect(service.output()).toMatch(
+      /Open to everybody +endpoints on this machine, metrics, any number of users, channels/
+    )
+  })
+})
+
+describe("the demo", () => {
   it("is what the start prints first", () => {
-    const [, url] = /Bellcast is ready\..*\n\n +(http\S+)\n/.exec(service.output()) ?? []
-    expect(url).toBe(`${service.url}/demo/`)
+    const [, url] = /Bellcast is ready\..*\n\n +(http\S+)\n/.exec(shared.service.output()) ?? []
+    expect(url).toBe(`${shared.service.url}/demo/`)
   })
 
   it("has files of its own types, without anything inline", async () => {
-    const page = await fetch(`${service.url}/demo/`)
+    const page = await fetch(`${shared.service.url}/demo/`)
     expect(page.headers.get("content-type")).toBe("text/html; charset=UTF-8")
     const text = await page.text()
     const names = [...text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, name]) => name!)
     expect(names).toContain("demo.js")
     for (const name of readdirSync("src/browser/demo"))
-      expect(await statusOf(`${service.url}/demo/${name}`), name).toBe(200)
+      expect(await statusOf(`${shared.service.url}/demo/${name}`), name).toBe(200)
     expect(text).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]* src=)/)
   })
 
   it("allows its page and its worker nothing but files and requests of the service", async () => {
     for (const name of ["", "demo.js", "worker.js"]) {
-      const { headers } = await fetch(`${service.url}/demo/${name}`)
+      const { headers } = await fetch(`${shared.service.url}/demo/${name}`)
       const policy = headers.get("content-security-policy") ?? ""
       expect(policy).toMatch(/^default-src 'none'; script-src 'self'; connect-src 'self';/)
       expect(policy).not.toMatch(/unsafe|data:|http|\*/)
@@ -40,13 +54,13 @@ describe("the demo", () => {
   })
 
   it("has a slash, which relative addresses need", async () => {
-    const { status, url } = await fetch(`${service.url}/demo`)
-    expect({ status, url }).toEqual({ status: 200, url: `${service.url}/demo/index.html` })
+    const { status, url } = await fetch(`${shared.service.url}/demo`)
+    expect({ status, url }).toEqual({ status: 200, url: `${shared.service.url}/demo/index.html` })
   })
 
   it("plays the push service of made-up browsers: 410; 429 for a while, then 201", async () => {
     const push = (answer: string) =>
-      fetch(`${service.url}/demo/push/${answer}/a`, { method: "POST", body: "encrypted" })
+      fetch(`${shared.service.url}/demo/push/${answer}/a`, { method: "POST", body: "encrypted" })
     expect((await push("410")).status).toBe(410)
     const throttled = await push(String(Date.now() + 60_000))
     expect(throttled.status).toBe(429)
@@ -55,22 +69,12 @@ describe("the demo", () => {
   })
 
   it("is no part of the API description", async () => {
-    expect(await (await fetch(`${service.url}/__api__`)).text()).not.toContain("/demo")
+    expect(await (await fetch(`${shared.service.url}/__api__`)).text()).not.toContain("/demo")
   })
 })
 
-it("is missing where --development is not given, or users are verified", async () => {
+it("is missing where --development is not given", async () => {
   await using nats = await startNats()
   await using usual = await startService({ natsUrl: nats.url })
-  await using closed = await startDevelopment({
-    BELLCAST_AUTH_POLICIES: "signed",
-    BELLCAST_AUTH_SIGNED_SECRETS: "the-secret-of-the-site-and-of-Bellcast",
-    BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast"
-  })
-  for (const { output, url } of [usual, closed]) {
-    for (const path of ["demo", "demo/", "demo/demo.js", "demo/worker.js"])
-      expect(await statusOf(`${url}/${path}`)).toBe(404)
-    expect((await fetch(`${url}/demo/push/410/a`, { method: "POST" })).status).toBe(404)
-    expect(output()).not.toMatch(/http\S+demo/)
-  }
+  await expectNoDemo(usual)
 })

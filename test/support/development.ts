@@ -1,6 +1,8 @@
-// Starts the service as `make run` does.
+// Starts the service as `make run` does, and asks what it leaves open.
 import { join } from "node:path"
+import { expect } from "vitest"
 import { makeFolder } from "./folder.ts"
+import { startPushService } from "./push-service.ts"
 import { type Service, startService } from "./service.ts"
 
 /** Other tests set these; here they must come from the flag. */
@@ -38,4 +40,27 @@ export const startDevelopment = async (
       await folder[Symbol.asyncDispose]()
     }
   }
+}
+
+/** The statuses of what only a development service lets everybody do. */
+export const statusesOf = async ({ url }: Service, authorization: string) => {
+  const headers = { authorization, "content-type": "application/json" }
+  await using push = await startPushService()
+  const post = async (path: string, data: unknown) => {
+    const body = JSON.stringify({ data })
+    return (await fetch(url + path, { method: "POST", headers, body })).status
+  }
+  return {
+    publish: await post("/channels/news", { title: "Hello" }),
+    loopback: await post("/subscriptions", push.subscribe().subscription),
+    metrics: (await fetch(`${url}/__metrics__`)).status
+  }
+}
+
+/** Fails where the service has, or prints, any address of the demo. */
+export const expectNoDemo = async ({ output, url }: Service): Promise<void> => {
+  for (const path of ["demo", "demo/", "demo/demo.js", "demo/worker.js"])
+    expect((await fetch(`${url}/${path}`)).status).toBe(404)
+  expect((await fetch(`${url}/demo/push/410/a`, { method: "POST" })).status).toBe(404)
+  expect(output()).not.toMatch(/http\S+demo/)
 }

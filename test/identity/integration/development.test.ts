@@ -1,30 +1,15 @@
-// What `make run` leaves open for trying, and that a policy which verifies users ends it.
+// A policy that verifies users ends what `make run` leaves open for trying. What that is:
+// test/integration/demo.test.ts.
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { startDevelopment } from "#test/development.ts"
+import { expectNoDemo, startDevelopment, statusesOf } from "#test/development.ts"
 import { temporaryFolder } from "#test/folder.ts"
-import { startPushService } from "#test/push-service.ts"
 import { runCli } from "#test/run-cli.ts"
-import type { Service } from "#test/service.ts"
 
 const signing = {
   BELLCAST_AUTH_SIGNED_SECRETS: "the-secret-of-the-site-and-of-Bellcast",
   BELLCAST_AUTH_SIGNED_AUDIENCE: "bellcast"
-}
-
-const statuses = async ({ url }: Service, authorization: string) => {
-  const headers = { authorization, "content-type": "application/json" }
-  await using push = await startPushService()
-  const post = async (path: string, data: unknown) => {
-    const body = JSON.stringify({ data })
-    return (await fetch(url + path, { method: "POST", headers, body })).status
-  }
-  return {
-    publish: await post("/channels/news", { title: "Hello" }),
-    loopback: await post("/subscriptions", push.subscribe().subscription),
-    metrics: (await fetch(`${url}/__metrics__`)).status
-  }
 }
 
 describe("make run", () => {
@@ -33,7 +18,7 @@ describe("make run", () => {
     await using service = await startDevelopment(policies)
     const token = (await runCli(["sign-user", "visitor"], signing)).stdout.trimEnd()
     const authorization = `Bearer ${token}`
-    expect(await statuses(service, authorization)).toEqual({
+    expect(await statusesOf(service, authorization)).toEqual({
       publish: 403,
       loopback: 400,
       metrics: 403
@@ -41,6 +26,7 @@ describe("make run", () => {
     expect(service.output()).toMatch(/Logins +signed, token$/m)
     expect(service.output()).toMatch(/Publishers +none by BELLCAST_CHANNEL_WRITE_PRINCIPALS; /)
     expect(service.output()).not.toMatch(/Open to everybody/)
+    await expectNoDemo(service)
     const listener = ["listen", "news", "--url", service.url]
     const refused = await runCli(listener, { BELLCAST_TOKEN: token })
     expect(refused.code).toBe(1)
@@ -77,19 +63,5 @@ describe("make run", () => {
     )
     expect(refused).toContain(`cannot start. ${note} (the policies of this start) `)
     expect(refused).toMatch(/could not be written: Error: EISDIR/)
-  })
-
-  it("says what is open where anybody is a user", { timeout: 90_000 }, async () => {
-    await using service = await startDevelopment({})
-    const authorization = `Basic ${btoa("visitor:secret")}`
-    expect(await statuses(service, authorization)).toEqual({
-      publish: 202,
-      loopback: 201,
-      metrics: 200
-    })
-    expect(service.output()).toMatch(/Publishers +every user$/m)
-    expect(service.output()).toMatch(
-      /Open to everybody +endpoints on this machine, metrics, any number of users, channels/
-    )
   })
 })
