@@ -113,6 +113,9 @@ const tokensOf = (subject: string, kind: string, count: number): ReadonlyArray<s
   return found === kind && tokens.length === count ? tokens : []
 }
 
+/** The host of the push service of a retry, as the subject of its job names it. */
+export const hostOfRetry = (subject: string): string => subject.split(".")[3] ?? ""
+
 /** The user of a subscription command's subject. */
 export const parseSubscription = (subject: string): UserToken | undefined => {
   const [user] = tokensOf(subject, "subscription", 1)

@@ -8,6 +8,7 @@ import { Consumers } from "#nats/stream/consumer.ts"
 import { makeChanges } from "./changes/changes.ts"
 import { FairSemaphore } from "./fair-semaphore.ts"
 import { makePayloads } from "./jobs/payloads.ts"
+import { retriesAtOnce } from "./jobs/places.ts"
 import { makeRecord } from "./jobs/record/record.ts"
 import { makeRetry } from "./jobs/retry.ts"
 import { makeShard } from "./jobs/shard.ts"
@@ -23,8 +24,6 @@ import { makeTurns } from "./rate/turns.ts"
  * megabyte. The others take their places after half a minute.
  */
 const limitedInFlight = 32
-/** Retries under way at once; the permits bound what they send. */
-const retriesInFlight = 64
 /** Changes of the states of broadcasts that are carried out at once. */
 const changesInFlight = 4
 
@@ -55,7 +54,7 @@ export const deliveryLayer = Layer.effectDiscard(
     for (const jobs of [
       consumers.each("work", "deliver", shardsInFlight, shard),
       consumers.each("work", "limited", limitedInFlight, shard),
-      consumers.each("work", "retry", retriesInFlight, yield* makeRetry(tools, payload)),
+      consumers.each("work", "retry", retriesAtOnce, yield* makeRetry(tools, payload)),
       consumers.each("log", "states", changesInFlight, yield* makeChanges(tools))
     ])
       yield* Effect.forkScoped(Effect.andThen(known, jobs))

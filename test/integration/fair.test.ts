@@ -48,6 +48,26 @@ describe.concurrent("broadcasts at the same time", () => {
     assert.equal(large.held(), 32)
   })
 
+  it("retries do not wait for those to another push service, which is slow", {
+    timeout: 120_000
+  }, async () => {
+    await using nats = await startNats()
+    await using slow = await startPushService()
+    await using prompt = await startPushService({ host: "localhost" })
+    await using service = await startService({ natsUrl: nats.url, env: held })
+    const script = ["503", "slow 20000 201"]
+    const late = Array.from({ length: 150 }, () => slow.subscribe({ script }).subscription)
+    const soon = prompt.subscribe({ script: ["503", "201"] })
+    await fillChannels(nats.url, [
+      { name: "late", subscriptions: late },
+      { name: "soon", subscriptions: [soon.subscription] }
+    ])
+    await publish(service.url, "late", { n: 1 })
+    await slow.waitFor(({ requests }) => requests >= late.length + 64, 20_000)
+    await publish(service.url, "soon", { n: 2 })
+    await prompt.waitFor(() => soon.received.length === 1, 10_000)
+  })
+
   it("a large one that begins behind another gets as many pushes", {
     timeout: 180_000
   }, async () => {

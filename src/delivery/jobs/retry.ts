@@ -13,14 +13,17 @@ import { AppendConflict, type NatsUnavailable } from "#nats/connection/errors.ts
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Ack, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { hostOfRetry } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
+import { fullMillis } from "../push-service/queue.ts"
 import type { Turn } from "../rate/turns.ts"
 import { type Gone, presentTarget } from "../recipients/present-target.ts"
 import { makeHold } from "./hold.ts"
 import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
 import type { Payload, Payloads } from "./payloads.ts"
+import { makePlaces } from "./places.ts"
 import { laterPostponed, type Recorded } from "./record/follow-ups.ts"
 import {
   cancelledEnd,
@@ -202,6 +205,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const tools: RetryTools = { ...jobTools, log, buckets }
   const { draining, orderOf, turns } = tools
   const hold = makeHold(log, tools)
+  const placed = makePlaces()
 
   const handle = Effect.fnUntraced(function* (
     delivery: Delivery,
@@ -239,6 +243,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     if (draining()) return later(drainingAfterMillis)
     const postponedMillis = yield* turns.postponed(job)
     if (postponedMillis > 0) return later(postponedMillis)
-    return yield* handle(delivery, job, now)
+    const full = later(fullMillis(now - job.acceptedAt))
+    return yield* placed(hostOfRetry(delivery.subject), handle(delivery, job, now), full)
   })
 })

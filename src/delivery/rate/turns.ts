@@ -16,7 +16,7 @@ import { intervalOf, type LimitedRef, reserve } from "./reserve.ts"
 const stepMillisMin = 20
 /** A pause, a cancellation, an end or a stop is obeyed within this time. */
 const stepMillisMax = 200
-/** Retries that wait for a turn hold handlers of jobs, of which there are 64. */
+/** Retries that wait for a turn hold places, of which a push service has 64. */
 const retriesWaitingMax = 16
 /** Of one broadcast: as many as have their turn within this time. */
 const retriesMillis = 250
