@@ -1,12 +1,13 @@
 // Broadcasts with a rate: over the whole service, first attempts and retries together.
-import { assert, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { heldMillis, shown, untilShown } from "../support/broadcast-states.ts"
 import { call, finishedAt, publishAt } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
-import { startService } from "../support/service.ts"
+import { type Service, startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 
 /** When the push service read the pushes, in order. */
 const receiptsOf = ({ agents }: PushService) =>
@@ -25,15 +26,22 @@ const mostWithin = (receipts: ReadonlyArray<number>, millis: number): number => 
 const isSent = (count: number) => (view: Record<string, number>) =>
   view["delivered"]! + view["retrying"]! >= count
 
-describe("a broadcast with a rate", { timeout: 120_000 }, () => {
+describe("a broadcast with a rate, of several workers", { timeout: 120_000 }, () => {
+  const shared = shareService({ roles: "gateway,projection,fanout,tally" })
+  const work = () => startService({ natsUrl: shared().nats.url, roles: "delivery" })
+  let first: Service
+  let second: Service
+  beforeAll(async () => {
+    first = await work()
+    second = await work()
+  })
+  afterAll(async () => {
+    for (const each of [first, second]) await each?.[Symbol.asyncDispose]()
+  })
+
   it("is sent by two workers at this rate, retries included, and others meanwhile", async () => {
-    await using nats = await startNats()
+    const { nats, service: gateway } = shared()
     await using push = await startPushService()
-    const rest = startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
-    const worker = () => startService({ natsUrl: nats.url, roles: "delivery" })
-    await using gateway = await rest
-    await using _first = await worker()
-    await using _second = await worker()
     const once = { script: ["503 retry-after 1", "201"] }
     const agents = Array.from({ length: 500 }, (_, i) => push.subscribe(i % 10 === 0 ? once : {}))
     await fillChannels(nats.url, [
@@ -59,14 +67,48 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     assert.isAtLeast(seconds, 9)
   })
 
-  it("is sent at the rate that it had at its start", async () => {
-    await using nats = await startNats()
+  // The last: it ends both workers.
+  it("is paused, goes on, and is cancelled at once, and a stop does not wait for it", async () => {
+    const { nats, service: gateway } = shared()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
+    // The other one stops.
+    await first.kill()
+    const subscriptions = Array.from({ length: 60 }, () => push.subscribe().subscription)
+    await fillChannels(nats.url, [{ name: "paused", subscriptions }])
+    const id = await publishAt(gateway.url, "/channels/paused", { data: { n: 1 }, rate: 2 })
+    const path = `/broadcasts/${id}`
+    const change = (state: string) =>
+      call(gateway.url, "PATCH", path, "publisher", { data: { state } })
+    await untilShown(gateway.url, id, isSent(2))
+    assert.equal((await change("paused")).status, 200)
+    await untilShown(gateway.url, id, ({ state }) => state === "paused")
+    await elapsed(heldMillis)
+    const atPause = await unchanged(() => push.requests, 2_000)
+    assert.equal((await change("running")).status, 200)
+    await untilShown(gateway.url, id, isSent(atPause + 2))
+    const stopping = performance.now()
+    await second.stop()
+    assert.isBelow(performance.now() - stopping, 10_000)
+    await using _next = await work()
+    const before = push.requests
+    await untilShown(gateway.url, id, isSent(before + 2))
+    assert.equal((await change("cancelled")).status, 200)
+    const done = await finishedAt(gateway.url, path, "publisher")
+    assert.deepInclude(done, { accepted: 60, delivered: push.requests })
+    assert.equal(done["cancelled"], 60 - push.requests)
+  })
+})
+
+describe("a broadcast with a rate", { timeout: 120_000 }, () => {
+  const shared = shareService()
+
+  it("is sent at the rate that it had at its start", async () => {
+    const { nats, service } = shared()
+    await using push = await startPushService()
     const subscriptions = Array.from({ length: 20 }, () => push.subscribe().subscription)
-    await fillChannels(nats.url, [{ name: "news", subscriptions }])
+    await fillChannels(nats.url, [{ name: "timed", subscriptions }])
     const at = new Date(Date.now() + 3_000).toISOString()
-    const id = await publishAt(service.url, "/channels/news", { data: { n: 1 }, rate: 1_000, at })
+    const id = await publishAt(service.url, "/channels/timed", { data: { n: 1 }, rate: 1_000, at })
     const path = `/broadcasts/${id}`
     const changed = await call(service.url, "PATCH", path, "publisher", { data: { rate: 5 } })
     assert.deepInclude(changed.body.data, { state: "scheduled", rate: 5 })
@@ -77,31 +119,12 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 2_500)
   })
 
-  it("keeps a rate of one push a second over three workers", async () => {
-    await using nats = await startNats()
-    await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
-    const worker = () => startService({ natsUrl: nats.url, roles: "delivery" })
-    await using _second = await worker()
-    await using _third = await worker()
-    const subscriptions = Array.from({ length: 10 }, () => push.subscribe().subscription)
-    await fillChannels(nats.url, [{ name: "news", subscriptions }])
-    const id = await publishAt(service.url, "/channels/news", { data: { n: 1 }, rate: 1 })
-    await finishedAt(service.url, `/broadcasts/${id}`, "publisher", 60_000)
-    const receipts = receiptsOf(push)
-    process.stdout.write(`${receipts.map((at) => at - receipts[0]!).join(" ")}\n`)
-    // One push may be late by as much as the next one is not.
-    assert.isAtMost(mostWithin(receipts, 3_000), 5)
-    assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 7_500)
-  })
-
   it("goes on at once when its worker was frozen for longer than turns stay unused", async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const subscriptions = Array.from({ length: 900 }, () => push.subscribe().subscription)
-    await fillChannels(nats.url, [{ name: "news", subscriptions }])
-    const id = await publishAt(service.url, "/channels/news", { data: { n: 1 }, rate: 300 })
+    await fillChannels(nats.url, [{ name: "frozen", subscriptions }])
+    const id = await publishAt(service.url, "/channels/frozen", { data: { n: 1 }, rate: 300 })
     for (const sent of [150, 300, 450]) {
       await push.waitFor(({ counts }) => counts.total >= sent, 20_000)
       service.process.kill("SIGSTOP")
@@ -116,37 +139,21 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     assert.isBelow(Math.max(...gaps), 5_000)
   })
 
-  it("is paused, goes on, and is cancelled at once, and a stop does not wait for it", async () => {
-    await using nats = await startNats()
+  it("keeps a rate of one push a second over three workers", async () => {
+    const { nats, service } = shared()
     await using push = await startPushService()
-    await using gateway = await startService({
-      natsUrl: nats.url,
-      roles: "gateway,projection,fanout,tally"
-    })
-    const worker = await startService({ natsUrl: nats.url, roles: "delivery" })
-    const subscriptions = Array.from({ length: 60 }, () => push.subscribe().subscription)
-    await fillChannels(nats.url, [{ name: "news", subscriptions }])
-    const id = await publishAt(gateway.url, "/channels/news", { data: { n: 1 }, rate: 2 })
-    const path = `/broadcasts/${id}`
-    const change = (state: string) =>
-      call(gateway.url, "PATCH", path, "publisher", { data: { state } })
-    await untilShown(gateway.url, id, isSent(2))
-    assert.equal((await change("paused")).status, 200)
-    await untilShown(gateway.url, id, ({ state }) => state === "paused")
-    await elapsed(heldMillis)
-    const atPause = await unchanged(() => push.requests, 2_000)
-    assert.equal((await change("running")).status, 200)
-    await untilShown(gateway.url, id, isSent(atPause + 2))
-    const stopping = performance.now()
-    await worker.stop()
-    assert.isBelow(performance.now() - stopping, 10_000)
-    await using _next = await startService({ natsUrl: nats.url, roles: "delivery" })
-    const before = push.requests
-    await untilShown(gateway.url, id, isSent(before + 2))
-    assert.equal((await change("cancelled")).status, 200)
-    const done = await finishedAt(gateway.url, path, "publisher")
-    assert.deepInclude(done, { accepted: 60, delivered: push.requests })
-    assert.equal(done["cancelled"], 60 - push.requests)
+    const worker = () => startService({ natsUrl: nats.url, roles: "delivery" })
+    await using _second = await worker()
+    await using _third = await worker()
+    const subscriptions = Array.from({ length: 10 }, () => push.subscribe().subscription)
+    await fillChannels(nats.url, [{ name: "shared", subscriptions }])
+    const id = await publishAt(service.url, "/channels/shared", { data: { n: 1 }, rate: 1 })
+    await finishedAt(service.url, `/broadcasts/${id}`, "publisher", 60_000)
+    const receipts = receiptsOf(push)
+    process.stdout.write(`${receipts.map((at) => at - receipts[0]!).join(" ")}\n`)
+    // One push may be late by as much as the next one is not.
+    assert.isAtMost(mostWithin(receipts, 3_000), 5)
+    assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 7_500)
   })
 
   it("leaves handlers and permits to others, however many such broadcasts wait", async () => {
