@@ -114,3 +114,15 @@ it("counts a large subscription of an address as several changes", async () => {
   const elsewhere = { "x-forwarded-for": "203.0.113.21" }
   assert.equal((await call(service.url, "PUT", path, "ida", undefined, elsewhere)).status, 202)
 })
+
+it("counts a test of a subscription as a change of its user", async () => {
+  const { subscription: data } = push.subscribe()
+  const stored = await call(service.url, "POST", "/subscriptions", "kim", { data })
+  const path = `/subscriptions/${stored.body.data.id}/test`
+  const statuses: Array<number> = []
+  for (let i = 0; i < changesPerUser; i++) {
+    const header = from(`203.0.113.3${i}`)
+    statuses.push((await call(service.url, "POST", path, "kim", undefined, header)).status)
+  }
+  assert.deepEqual(statuses, [200, 429])
+})
