@@ -7,6 +7,7 @@ import { TestClock } from "effect/testing"
 import { request } from "undici"
 import webPush from "web-push"
 import { listen } from "#cli/listen/listen.ts"
+import { runCli } from "#test/run-cli.ts"
 import { startScriptedApi } from "#test/scripted-api.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
@@ -136,20 +137,19 @@ describe("bellcast listen", () => {
       ...answers,
       "PUT /v1/channels/news/registration": { status: 403, body }
     })
-    await using cli = await spawnCli(["listen", "news", "--url", baseOf(api)])
-    assert.strictEqual(await cli.exit(), 1)
+    const cli = await runCli(["listen", "news", "--url", baseOf(api)])
     const expected =
       "bellcast: PUT /channels/news/registration was answered 403, errno 121: not for you\n"
-    assert.deepStrictEqual(cli.output, { stdout: "", stderr: expected })
+    assert.deepStrictEqual(cli, { code: 1, stdout: "", stderr: expected })
     assert.strictEqual(api.calls.at(-1)?.call, `DELETE /v1/subscriptions/${id}`)
   })
 
   it("says of a server without a root resource that it does not look like Bellcast", async () => {
     await using api = await startScriptedApi({})
-    await using cli = await spawnCli(["listen", "news", "--url", baseOf(api)])
-    assert.strictEqual(await cli.exit(), 1)
+    const cli = await runCli(["listen", "news", "--url", baseOf(api)])
+    assert.strictEqual(cli.code, 1)
     assert.match(
-      cli.output.stderr,
+      cli.stderr,
       new RegExp(
         `^bellcast: ${baseOf(api)} does not look like Bellcast \\(.* 404\\): is --url .*\n$`
       )
@@ -158,13 +158,13 @@ describe("bellcast listen", () => {
   })
 
   it("names the defaults of its flags", async () => {
-    await using cli = await spawnCli(["listen", "--help"])
-    assert.strictEqual(await cli.exit(), 0)
+    const cli = await runCli(["listen", "--help"])
+    assert.strictEqual(cli.code, 0)
     assert.match(
-      cli.output.stdout,
+      cli.stdout,
       /^ *--url .* unset: that of the running one, else http:\/\/127\.0\.0\.1:9999\/v1$/m
     )
-    assert.match(cli.output.stdout, /^ *--user .* unset: a new user$/m)
+    assert.match(cli.stdout, /^ *--user .* unset: a new user$/m)
   })
 
   it("is a user of its own unless it is told who: one that ends deafens no other", async () => {
