@@ -2,10 +2,10 @@
 // push accounted for.
 import { assert, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
-import { startService, vapid } from "../support/service.ts"
-import { spawnCli } from "../support/spawn-cli.ts"
+import { runCli } from "../support/run-cli.ts"
+import { vapid } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 
 const payload = { title: "Grüße", body: "für alle", nested: { b: 1, a: [true, null] } }
 const canonical = '{"body":"für alle","nested":{"a":[true,null],"b":1},"title":"Grüße"}'
@@ -18,16 +18,14 @@ const addUp = (counts: Record<string, number>) =>
   counts["dead"]! +
   counts["gone"]!
 
+const shared = shareService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "3000" } })
+
 describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
   it("reaches every live one, removes the gone ones, and reports each outcome", {
     timeout: 90_000
   }, async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared()
     await using push = await startPushService()
-    await using service = await startService({
-      natsUrl: nats.url,
-      env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "3000" }
-    })
     const scripts: Record<number, ReadonlyArray<string>> = { 7: ["hang", "201"] }
     for (let i = 10; i < 15; i++) scripts[i] = ["410"]
     for (let i = 20; i < 25; i++) scripts[i] = ["503", "201"]
@@ -97,11 +95,9 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
     )
     assert.deepInclude(channel.body.data, { id: "news", registrations: 300, push: 292 })
 
-    await using audit = await spawnCli(["audit", broadcast, "--json"], {
-      BELLCAST_NATS_URL: nats.url
-    })
-    assert.equal(await audit.exit(), 0, audit.output.stderr)
-    const { pushes } = JSON.parse(audit.output.stdout)
+    const audit = await runCli(["audit", broadcast, "--json"], { BELLCAST_NATS_URL: nats.url })
+    assert.equal(audit.code, 0, audit.stderr)
+    const { pushes } = JSON.parse(audit.stdout)
     const fates = Object.groupBy(
       pushes as ReadonlyArray<{ fate: string; attempts: number; subscription: string }>,
       ({ fate }) => fate
@@ -120,28 +116,23 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
       subscriptions[0]!.keys.auth,
       subscriptions[0]!.keys.p256dh
     ]
-    for (const secret of secrets) assert.notInclude(audit.output.stdout + service.output(), secret)
+    for (const secret of secrets) assert.notInclude(audit.stdout + service.output(), secret)
   })
 
   it("sends a second broadcast to the subscriptions that remain, and none to a user who left", {
     timeout: 60_000
   }, async () => {
-    await using nats = await startNats()
+    const { service } = shared()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const agents = Array.from({ length: 4 }, (_, i) =>
       push.subscribe(i === 0 ? { script: ["410"] } : {})
     )
-    await join([service.url], "a channel with spaces, dots. and *", [], 1)
     const path = encodeURIComponent("a channel with spaces, dots. and *")
-    await join(
-      [service.url],
-      path,
-      agents.map(({ subscription }) => subscription)
-    )
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await join([service.url], path, subscriptions, 24, "other")
     await finished(service.url, path, await publish(service.url, path, { n: 1 }))
     assert.equal(
-      (await call(service.url, "DELETE", `/channels/${path}/registration`, "user1")).status,
+      (await call(service.url, "DELETE", `/channels/${path}/registration`, "other1")).status,
       202
     )
     const second = await finished(service.url, path, await publish(service.url, path, { n: 2 }))
@@ -150,26 +141,5 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
       agents.map(({ received }) => received.length),
       [0, 1, 2, 2]
     )
-  })
-})
-
-describe("publishing twice with one Idempotency-Key", () => {
-  it("is one broadcast", { timeout: 60_000 }, async () => {
-    await using nats = await startNats()
-    await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
-    const agent = push.subscribe()
-    await join([service.url], "news", [agent.subscription])
-    const key = { "idempotency-key": "order-4711" }
-    const [first, again] = [
-      await publish(service.url, "news", { n: 1 }, key),
-      await publish(service.url, "news", { n: 1 }, key)
-    ]
-    const other = await publish(service.url, "news", { n: 2 })
-    assert.equal(first, again)
-    assert.notEqual(first, other)
-    await finished(service.url, "news", other)
-    await finished(service.url, "news", first)
-    assert.deepEqual(agent.received.map(({ text }) => text).sort(), ['{"n":1}', '{"n":2}'])
   })
 })
