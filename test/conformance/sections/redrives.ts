@@ -1,5 +1,5 @@
 // Contract 4.11: broadcasts that are sent again, and causes of dead pushes. No process of the suite
-// delivers, so none is dead; test/integration/redrive-http.test.ts has those.
+// delivers, so none is dead; test/integration/redrive.test.ts has those.
 import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
 import { finished, idIn, running } from "./given.ts"
