@@ -11,8 +11,8 @@ import { StreamWatch } from "#nats/watch/streams.ts"
 import { call, join, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { spawnCli } from "../support/spawn-cli.ts"
 
 const bucket = "KV_bellcast_subscriptions"
 
@@ -37,9 +37,9 @@ it("tells that a stream fills up, and takes another limit at the next start", {
   const { config, state } = await jsm.streams.info("BELLCAST_LOG")
   await nc.close()
   assert.equal(config.max_bytes, 1_000_000)
-  await using verb = await spawnCli(["streams", "--live", "--nats", nats.url])
-  assert.equal(await verb.exit(), 0)
-  assert.match(verb.output.stdout, /^BELLCAST_LOG .* for ever +976\.6 KiB /mu)
+  const verb = await runCli(["streams", "--live", "--nats", nats.url])
+  assert.equal(verb.code, 0)
+  assert.match(verb.stdout, /^BELLCAST_LOG .* for ever +976\.6 KiB /mu)
   assert.notInclude(first.output(), "% full")
   await first.stop()
 

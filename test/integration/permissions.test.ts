@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { runCli } from "#test/run-cli.ts"
 import { type Service, secretEnvironment, startService } from "#test/service.ts"
-import { spawnCli } from "#test/spawn-cli.ts"
 
 const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`
 const userSecret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET
@@ -124,8 +123,7 @@ describe("a publisher named for a channel", () => {
       expect((await permissions("grant", "lost", idOf(bert))).stderr).toMatch(
         /no projection runs to apply it/
       )
-    await using rebuild = await spawnCli(["rebuild", "--nats", nats.url])
-    expect(await rebuild.exit()).toBe(0)
+    expect((await runCli(["rebuild", "--nats", nats.url])).code).toBe(0)
     service = await start()
     expect(await publish(anna, "lost")).toBe(202)
     expect(await publish(bert, "lost")).toBe(202)

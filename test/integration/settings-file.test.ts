@@ -1,9 +1,11 @@
 // A file of settings: it applies where the environment sets nothing, to the service and the verbs.
+import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call } from "#test/client.ts"
 import { folderWith } from "#test/folder.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { startPushService } from "#test/push-service.ts"
+import { runCli } from "#test/run-cli.ts"
 import { secretEnvironment, startService } from "#test/service.ts"
 import { spawnCli } from "#test/spawn-cli.ts"
 
@@ -80,21 +82,19 @@ describe("a file of settings", () => {
   })
 
   it("stops a verb when it cannot be read", async () => {
-    await using cli = await spawnCli(
-      ["dead"],
-      { BELLCAST_NATS_URL: nats.url },
-      await folderWith({ "bellcast.ini": "nats = x" })
-    )
-    await cli.printed(/bellcast.ini, line 1: Expected bellcast.<name> = <value>/)
-    expect(await cli.exit()).toBe(1)
+    const folder = await folderWith({ "bellcast.ini": "nats = x" })
+    const env = { BELLCAST_NATS_URL: nats.url, BELLCAST_CONFIG: join(folder, "bellcast.ini") }
+    const { code, stderr } = await runCli(["dead"], env)
+    expect(stderr).toMatch(/bellcast.ini, line 1: Expected bellcast.<name> = <value>/)
+    expect(code).toBe(1)
   })
 
   it("stops a verb that needs a setting which is wrong", async () => {
     const env = { BELLCAST_NATS_URL: nats.url, BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: "51" }
-    await using cli = await spawnCli(["restore", "--from", "2026-11-20T09:00:00Z"], env)
-    await cli.printed(
+    const { code, stderr } = await runCli(["restore", "--from", "2026-11-20T09:00:00Z"], env)
+    expect(stderr).toMatch(
       /BELLCAST_SUBSCRIPTIONS_PER_USER_MAX: Expected a whole number from 1 to 50, not "51"/
     )
-    expect(await cli.exit()).toBe(1)
+    expect(code).toBe(1)
   })
 })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { type BearerGateway, oldSecret, secret, startBearerGateway } from "#test/identity/bearer.ts"
 import type { Mood } from "#test/identity/provider.ts"
 import { userIn } from "#test/identity/requests.ts"
-import { spawnCli } from "#test/spawn-cli.ts"
+import { runCli } from "#test/run-cli.ts"
 
 let gateway: BearerGateway
 beforeAll(async () => {
@@ -124,11 +124,9 @@ describe("tokens of an issuer", () => {
     await expect
       .poll(gateway.service.output)
       .toMatch(new RegExp(`"uid":"openid:alice".*"broadcast":${broadcast}\\b`))
-    await using cli = await spawnCli(["audit", String(broadcast)], {
-      BELLCAST_NATS_URL: gateway.nats.url
-    })
-    expect(await cli.exit()).toBe(0)
-    expect(cli.output.stdout).toMatch(/accepted \S+ from rest by openid:alice$/m)
+    const cli = await runCli(["audit", String(broadcast), "--nats", gateway.nats.url])
+    expect(cli.code).toBe(0)
+    expect(cli.stdout).toMatch(/accepted \S+ from rest by openid:alice$/m)
     expect(gateway.opaque.requests.length + gateway.external.requests.length).toBe(0)
   })
 
