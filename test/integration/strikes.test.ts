@@ -1,28 +1,44 @@
 // Unreachable subscriptions in the running service: three strikes suspend them, and what lifts a
 // suspension.
 import { Effect } from "effect"
-import { assert, describe, it } from "vitest"
-import { audit } from "#cli/audit.ts"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { filters } from "#streams/subjects.ts"
+import { subjects } from "#streams/subjects.ts"
+import { auditsOf } from "../support/audit.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { runCli } from "../support/run-cli.ts"
 import { scriptedDns } from "../support/scripted-dns.ts"
-import { startService } from "../support/service.ts"
-import { spawnCli } from "../support/spawn-cli.ts"
+import { type Service, startService } from "../support/service.ts"
+import { suspend } from "../support/suspend.ts"
+import { tokenOf } from "../support/users.ts"
 
 /** Intervals of 0.3 s stand for eight hours; eight attempts are over in a second and a half. */
 const hurried = { BELLCAST_STRIKE_INTERVAL_MILLIS: "300", BELLCAST_RETRY_BASE_MILLIS: "10" }
 
-/** What the log has of subscriptions beside who stored them. */
-const held = (url: string) =>
+const stack = new AsyncDisposableStack()
+let nats: TestNats
+let dns: ReturnType<typeof scriptedDns>
+let service: Service
+
+beforeAll(async () => {
+  nats = stack.use(await startNats())
+  dns = stack.use(scriptedDns())
+  service = stack.use(await startService({ natsUrl: nats.url, env: { ...hurried, ...dns.env } }))
+})
+afterAll(() => stack.disposeAsync())
+
+/** What the log has of the subscriptions of `name` and a number, beside who stored them. */
+const held = (url: string, name: string, users: number) =>
   Effect.runPromise(
     Effect.gen(function* () {
       const log = yield* EventLog
       const found: Array<Record<string, unknown>> = []
-      yield* log.replay("log", [filters.subscriptions], ({ message }) =>
+      const subjectOf = (i: number) => subjects.subscription(tokenOf(`${name}${i}`))
+      const filter = Array.from({ length: users }, (_, i) => subjectOf(i))
+      yield* log.replay("log", filter, ({ message }) =>
         Effect.sync(() => {
           if (message.type === "malformed" || message.type === "subscription.put/1") return
           const {
@@ -44,15 +60,13 @@ const metric = async (base: string, line: RegExp) =>
     .split("\n")
     .filter((each) => line.test(each))
 
+// The first: the metrics count only its strikes.
 describe("a subscription whose host has no address", () => {
   it("is suspended by the third strike, hidden from its user, and active again once stored again", {
     timeout: 90_000
   }, async () => {
-    await using nats = await startNats()
-    using dns = scriptedDns()
     await using elsewhere = await startPushService()
     await using lost = await startPushService({ host: "localhost" })
-    await using service = await startService({ natsUrl: nats.url, env: { ...hurried, ...dns.env } })
     const agents = [lost.subscribe(), ...Array.from({ length: 3 }, () => elsewhere.subscribe())]
     await join(
       [service.url],
@@ -78,7 +92,7 @@ describe("a subscription whose host has no address", () => {
     })
     // The last fact follows the outcome.
     const facts = await until(
-      () => held(nats.url),
+      () => held(nats.url, "user", agents.length),
       ({ length }) => length >= 3
     )
     assert.deepEqual(facts, [
@@ -106,7 +120,7 @@ describe("a subscription whose host has no address", () => {
       data: agents[0]!.subscription
     })
     assert.deepEqual([again.status, again.body.data], [200, before.body.data[0]])
-    assert.deepInclude((await held(nats.url)).at(-1), {
+    assert.deepInclude((await held(nats.url, "user", agents.length)).at(-1), {
       type: "subscription.cleared/1",
       by: "user"
     })
@@ -118,11 +132,8 @@ describe("a subscription that alone is refused, redirected or blocked", () => {
   it("gets a strike, loses it with a push, is suspended at once at a forbidden address", {
     timeout: 90_000
   }, async () => {
-    await using nats = await startNats()
-    using dns = scriptedDns()
     await using push = await startPushService()
     await using blocked = await startPushService({ host: "localhost" })
-    await using service = await startService({ natsUrl: nats.url, env: { ...hurried, ...dns.env } })
     dns.say("10.0.0.1")
     // Only a process that has reached somebody believes what it sees of others.
     const { subscription } = push.subscribe()
@@ -131,16 +142,17 @@ describe("a subscription that alone is refused, redirected or blocked", () => {
     await finished(service.url, "warm", await publish(service.url, "warm", { n: 0 }))
     const scripts = [["307", "201"], ["409"], ["401"], ...Array.from({ length: 10 }, () => ["201"])]
     const agents = [...scripts.map((script) => push.subscribe({ script })), blocked.subscribe()]
-    await join(
-      [service.url],
-      "news",
-      agents.map(({ subscription }) => subscription)
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await join([service.url], "alone", subscriptions, 24, "alone")
+    const first = await finished(
+      service.url,
+      "alone",
+      await publish(service.url, "alone", { n: 1 })
     )
-    const first = await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
     assert.deepInclude(first, { accepted: 14, delivered: 10, dead: 4 })
     // The strike follows the last outcome of a push that was tried again.
     const facts = await until(
-      () => held(nats.url),
+      () => held(nats.url, "alone", agents.length),
       ({ length }) => length >= 4
     )
     const causes = facts.map(({ cause, status, strike, type }) => [type, cause, status, strike])
@@ -150,13 +162,33 @@ describe("a subscription that alone is refused, redirected or blocked", () => {
       ["subscription.struck/1", "redirect", 307, 1],
       ["subscription.struck/1", "unexpected", 409, 1]
     ])
-    const second = await finished(service.url, "news", await publish(service.url, "news", { n: 2 }))
+    const second = await finished(
+      service.url,
+      "alone",
+      await publish(service.url, "alone", { n: 2 })
+    )
     assert.deepInclude(second, { accepted: 14, delivered: 11, dead: 3 })
     const after = await until(
-      () => held(nats.url),
+      () => held(nats.url, "alone", agents.length),
       (list) => list.some(({ type }) => type === "subscription.cleared/1")
     )
     assert.deepInclude(after, { type: "subscription.cleared/1", by: "push" })
+  })
+})
+
+describe("a push that waits for another try", () => {
+  it("is given up when its subscription is suspended meanwhile", { timeout: 60_000 }, async () => {
+    await using push = await startPushService()
+    const agent = push.subscribe({ script: ["503 retry-after 6", "201"] })
+    await join([service.url], "waits", [agent.subscription], 1, "waits")
+    const broadcast = await publish(service.url, "waits", { n: 1 })
+    await push.waitFor(({ requests }) => requests === 1)
+    const [stored] = (await call(service.url, "GET", "/subscriptions", "waits0")).body.data
+    await suspend(nats.url, "waits0", stored.id)
+    assert.deepInclude(await finished(service.url, "waits", broadcast), { accepted: 1, dead: 1 })
+    const [audit] = await auditsOf(nats.url, [broadcast])
+    assert.deepInclude(audit!.pushes[0], { fate: "dead", reason: "suspended" })
+    assert.equal(push.requests, 1)
   })
 })
 
@@ -180,7 +212,7 @@ describe("subscriptions at a push service that is not allowed any more", () => {
     const counts = await finished(strict.url, "news", await publish(strict.url, "news", { n: 1 }))
     assert.deepInclude(counts, { accepted: 60, dead: 60 })
     await until(
-      () => held(nats.url),
+      () => held(nats.url, "user", 60),
       ({ length }) => length >= 60
     )
     assert.deepInclude(
@@ -190,9 +222,10 @@ describe("subscriptions at a push service that is not allowed any more", () => {
     await strict.stop()
     await using service = await startService({ natsUrl: nats.url })
     const restore = async (...args: ReadonlyArray<string>) => {
-      await using cli = await spawnCli(["restore", "--from", from, "--nats", nats.url, ...args])
-      assert.equal(await cli.exit(), 0, cli.output.stderr)
-      return cli.output.stdout
+      const all = ["restore", "--from", from, "--nats", nats.url, ...args]
+      const { code, stderr, stdout } = await runCli(all)
+      assert.equal(code, 0, stderr)
+      return stdout
     }
     assert.equal(await restore("--cause", "gone"), "0 subscriptions of 0 users were restored\n")
     assert.equal(
@@ -208,40 +241,5 @@ describe("subscriptions at a push service that is not allowed any more", () => {
       await finished(service.url, "news", await publish(service.url, "news", { n: 3 })),
       { accepted: 60, delivered: 60 }
     )
-  })
-})
-
-describe("a push that waits for another try", () => {
-  it("is given up when its subscription is suspended meanwhile", { timeout: 60_000 }, async () => {
-    await using nats = await startNats()
-    await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
-    const agent = push.subscribe({ script: ["503 retry-after 6", "201"] })
-    await join([service.url], "news", [agent.subscription])
-    const broadcast = await publish(service.url, "news", { n: 1 })
-    await push.waitFor(({ requests }) => requests === 1)
-    const layer = natsLayer({ url: nats.url, name: "test" })
-    const suspend = Effect.gen(function* () {
-      const log = yield* EventLog
-      yield* log.replay("log", [filters.subscriptions], ({ message, seq, subject }) => {
-        if (message.type !== "subscription.put/1") return Effect.void
-        const body = {
-          id: message.id,
-          generation: seq,
-          broadcast: 1,
-          cause: "endpoint-not-allowed" as const,
-          worker: "w",
-          at: 1
-        }
-        return log
-          .append("log", { subject, type: "subscription.suspended/1", body })
-          .pipe(Effect.orDie)
-      })
-    })
-    await Effect.runPromise(suspend.pipe(Effect.provide(layer)))
-    assert.deepInclude(await finished(service.url, "news", broadcast), { accepted: 1, dead: 1 })
-    const { pushes } = await Effect.runPromise(audit(Number(broadcast)).pipe(Effect.provide(layer)))
-    assert.deepInclude(pushes[0], { fate: "dead", reason: "suspended" })
-    assert.equal(push.requests, 1)
   })
 })
