@@ -1,42 +1,30 @@
 // SIGTERM: the service completes its pushes and exits with code 0.
-import { assert, it } from "vitest"
+import { afterAll, assert, beforeAll, it } from "vitest"
 import { fewPermits } from "../support/broadcast-states.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
-import { startNats } from "../support/nats.ts"
-import { startService } from "../support/service.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { type Service, startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
-it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
-  timeout: 120_000
-}, async () => {
-  await using nats = await startNats()
-  await using push = await spawnPushService()
-  // Few at a time and slow, so that most wait when the signal comes.
-  const subscriptions = await push.subscribe(1_000, { script: ["slow 200"] })
-  const first = await startService({ natsUrl: nats.url, env: fewPermits })
-  await fillChannels(nats.url, [{ name: "news", subscriptions }])
-  const broadcast = await publish(first.url, "news", { n: 1 })
-  await push.waitForDistinct(100, 30_000)
-  assert.equal(await first.stop(), 0, first.output())
-  assert.isBelow(
-    (await push.report()).counts.distinct,
-    1_000,
-    "the signal came too late to prove anything"
-  )
-  await using second = await startService({ natsUrl: nats.url })
-  assert.deepInclude(await finished(second.url, "news", broadcast, 90_000), {
-    accepted: 1_000,
-    delivered: 1_000
-  })
-  const { counts } = await push.report()
-  assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
+let nats: TestNats
+let idle: Service | undefined
+/** A service that the last case stops. */
+const startIdle = async () => {
+  idle ??= await startService({ natsUrl: nats.url })
+  return idle
+}
+
+beforeAll(async () => {
+  nats = await startNats()
+})
+afterAll(async () => {
+  for (const each of [idle, nats]) await each?.[Symbol.asyncDispose]()
 })
 
 it("tells load balancers on SIGTERM, and serves new connections until its port closes", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
   const env = { BELLCAST_SHUTDOWN_WAIT_SECONDS: "4" }
   await using service = await startService({ natsUrl: nats.url, env })
   const ask = (method: string, path: string) =>
@@ -54,17 +42,42 @@ it("tells load balancers on SIGTERM, and serves new connections until its port c
   assert.deepEqual([leaving.body, leaving.headers.get("retry-after")], [{}, "3"])
   const metrics = await call(service.metricsUrl(), "GET", "/__lbheartbeat__")
   assert.deepEqual([metrics.status, metrics.body], [503, {}])
-  assert.equal((await ask("PUT", "/channels/news/registration")).status, 202)
-  assert.equal((await ask("POST", "/channels/news")).status, 202)
+  assert.equal((await ask("PUT", "/channels/leaving/registration")).status, 202)
+  assert.equal((await ask("POST", "/channels/leaving")).status, 202)
   assert.equal(await stopped, 0)
   assert.isAtLeast(performance.now() - began, 4_000)
 })
 
+it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
+  timeout: 120_000
+}, async () => {
+  await using push = await spawnPushService()
+  // Few at a time and slow, so that most wait when the signal comes.
+  const subscriptions = await push.subscribe(1_000, { script: ["slow 200"] })
+  const first = await startService({ natsUrl: nats.url, env: fewPermits })
+  await fillChannels(nats.url, [{ name: "news", subscriptions }])
+  const broadcast = await publish(first.url, "news", { n: 1 })
+  await push.waitForDistinct(100, 30_000)
+  assert.equal(await first.stop(), 0, first.output())
+  assert.isBelow(
+    (await push.report()).counts.distinct,
+    1_000,
+    "the signal came too late to prove anything"
+  )
+  const second = await startIdle()
+  assert.deepInclude(await finished(second.url, "news", broadcast, 90_000), {
+    accepted: 1_000,
+    delivered: 1_000
+  })
+  const { counts } = await push.report()
+  assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
+})
+
+// The last: it kills NATS.
 it("told to stop while NATS is away and nothing is in hand, ends soon and in order", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
-  await using service = await startService({ natsUrl: nats.url })
+  const service = await startIdle()
   await nats.kill()
   await until(
     async () => service.output(),
