@@ -10,16 +10,19 @@ import {
 import { finishedAt, join, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
-import { connectAdmin, countAnswers } from "../support/nats-admin.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
-import { startService } from "../support/service.ts"
+import { type ServiceOptions, startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 const size = 800
 // At once: they wait more than they work.
 describe.concurrent("a broadcast that is paused", () => {
+  const shared = shareService({ env: fewPermits })
+
   it("is held within a second and goes on, twice, without a push too few or too many", {
     timeout: 120_000
   }, async () => {
@@ -51,9 +54,8 @@ describe.concurrent("a broadcast that is paused", () => {
   it("goes on at once with the shard and the retry that were under way at the pause", {
     timeout: 60_000
   }, async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url, env: fewPermits })
     const agents = Array.from({ length: 200 }, () => push.subscribe({ script: ["slow 1000"] }))
     const retried = push.subscribe({ script: ["503", "slow 3000"] })
     const subscriptions = agents.map(({ subscription }) => subscription)
@@ -116,9 +118,8 @@ describe.concurrent("a broadcast that is paused", () => {
   it("tries retries again after a resume, those that came due meanwhile and those that wait", {
     timeout: 90_000
   }, async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const scripts = [["503 retry-after 6", "201"], ["503 retry-after 25", "201"], ["slow 6500 503"]]
     const agents = scripts.map((script) => push.subscribe({ script: [...script, "201"] }))
     await join(
@@ -170,53 +171,5 @@ describe.concurrent("a broadcast that is paused", () => {
     const { counts, faults } = await push.report()
     assert.equal(counts.total, first.delivered + second.delivered)
     assert.deepEqual(faults, [])
-  })
-
-  it("may be paused before it is planned", async () => {
-    await using nats = await startNats()
-    await using push = await startPushService()
-    const roles = "gateway,projection,tally"
-    await using service = await startService({ natsUrl: nats.url, roles })
-    const agent = push.subscribe()
-    await join([service.url], "news", [agent.subscription])
-    const id = await publish(service.url, "news", { n: 1 })
-    await changeState(service.url, id, "paused")
-    await using _workers = await startService({ natsUrl: nats.url, roles: "fanout,delivery" })
-    await untilShown(service.url, id, ({ shards }) => shards === 1)
-    assert.equal(await unchanged(() => agent.received.length, 1_000), 0)
-    await changeState(service.url, id, "running")
-    assert.deepInclude(await finishedAt(service.url, broadcastPath(id)), {
-      accepted: 1,
-      delivered: 1
-    })
-    assert.lengthOf(agent.received, 1)
-  })
-
-  it("reaches all when it is planned after its resume looked for jobs", {
-    timeout: 90_000
-  }, async () => {
-    await using nats = await startNats()
-    await using push = await startPushService()
-    const roles = "gateway,projection,tally,delivery"
-    await using service = await startService({ natsUrl: nats.url, roles })
-    await using fanout = await startService({ natsUrl: nats.url, roles: "fanout" })
-    await using admin = await connectAdmin(nats.url)
-    const answered = await countAnswers(admin, "BELLCAST_LOG.states")
-    const agent = push.subscribe()
-    await join([service.url], "news", [agent.subscription])
-    fanout.process.kill("SIGSTOP")
-    const id = await publish(service.url, "news", { n: 1 })
-    await changeState(service.url, id, "paused")
-    await changeState(service.url, id, "running")
-    const looks = async () =>
-      (await admin.jsm.consumers.info("BELLCAST_LOG", "states")).delivered.consumer_seq
-    // The pause, then the resume at once and after 1, 3 and 7 s. The next look is 8 s later.
-    const looked = await until(looks, (count) => count >= 5)
-    // This look is over, too: its delivery is answered.
-    await until(answered, (count) => count >= looked)
-    fanout.process.kill("SIGCONT")
-    const done = await finishedAt(service.url, broadcastPath(id), "publisher", 6_000)
-    assert.deepInclude(done, { accepted: 1, delivered: 1 })
-    assert.equal(await looks(), looked, "another look found the job")
   })
 })
