@@ -18,6 +18,7 @@ import { startPushService } from "../support/push-service.ts"
 import { elapsed } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 const cancel = (url: string, id: string) => changeState(url, id, "cancelled")
@@ -30,6 +31,9 @@ const addsUp = (data: Record<string, number>) =>
       0
     )
   )
+
+// One push may take 10 s.
+const shared = shareService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "10000" } })
 
 const size = 1_500
 describe("a broadcast that is cancelled", () => {
@@ -69,9 +73,8 @@ describe("a broadcast that is cancelled", () => {
   })
 
   it("ends retries that wait for hours, and those under way that fail", async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const later = push.subscribe({ script: ["503 retry-after 7200", "201"] })
     const slow = push.subscribe({ script: ["503"] })
     const taken = push.subscribe()
@@ -188,13 +191,11 @@ describe("a broadcast that is cancelled", () => {
 it("counts a retry that is under way when a resumed broadcast is cancelled", {
   timeout: 120_000
 }, async () => {
-  await using nats = await startNats()
+  const { service } = shared()
   await using push = await startPushService()
-  const env = { BELLCAST_PUSH_TIMEOUT_MILLIS: "10000" }
-  await using service = await startService({ natsUrl: nats.url, env })
   const late = push.subscribe({ script: ["503 retry-after 33", "slow 8000"] })
-  await join([service.url], "news", [late.subscription])
-  const id = await publish(service.url, "news", { n: 1 })
+  await join([service.url], "late", [late.subscription], 1, "late")
+  const id = await publish(service.url, "late", { n: 1 })
   await untilShown(service.url, id, ({ retrying }) => retrying === 1)
   for (const state of ["paused", "running"]) await changeState(service.url, id, state)
   // By then no attempt from before the pause can be under way.
