@@ -4,19 +4,19 @@ import { bucketStream } from "#streams/buckets.ts"
 import { pushesOf } from "../support/audit.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { holdResponses } from "../support/held.ts"
-import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { elapsed } from "../support/quiet.ts"
-import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
+
+const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "1", BELLCAST_RETRY_BASE_MILLIS: "200" }
+const shared = shareService({ env }, { syncAlways: false })
 
 it("sends nothing to browsers that moved while their pushes waited", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
+  const { nats, service } = shared()
   await using push = await startPushService()
-  const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "1" }
-  await using service = await startService({ natsUrl: nats.url, env })
   await using admin = await connectAdmin(nats.url)
   const { url } = service
   const agents = Array.from({ length: 6 }, () => push.subscribe())
@@ -49,19 +49,14 @@ it("sends nothing to browsers that moved while their pushes waited", {
 it("tries no push again on a browser that moved while the retry waited", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
+  const { nats, service } = shared()
   await using push = await startPushService()
-  const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "1", BELLCAST_RETRY_BASE_MILLIS: "200" }
-  await using service = await startService({ natsUrl: nats.url, env })
   const { url } = service
   const agents = [1, 2].map(() => push.subscribe({ script: ["503", "201"] }))
   const { respond, respondOnce } = holdResponses(agents)
-  await join(
-    [url],
-    "news",
-    agents.map(({ subscription }) => subscription)
-  )
-  const id = await publish(url, "news", { n: "for the earlier users" })
+  const subscriptions = agents.map(({ subscription }) => subscription)
+  await join([url], "retried", subscriptions, 24, "retried")
+  const id = await publish(url, "retried", { n: "for the earlier users" })
   for (const count of [1, 2]) {
     await push.waitFor(({ requests }) => requests === count)
     respondOnce()
@@ -70,12 +65,12 @@ it("tries no push again on a browser that moved while the retry waited", {
   // The other retry is due, has read its subscription and waits for the permit.
   await elapsed(1_000)
   for (const { subscription: data } of agents)
-    assert.equal((await call(url, "POST", "/subscriptions", "bob", { data })).status, 201)
+    assert.equal((await call(url, "POST", "/subscriptions", "cid", { data })).status, 201)
   const left = () =>
-    Promise.all(agents.map((_, i) => call(url, "GET", "/subscriptions", `user${i}`)))
+    Promise.all(agents.map((_, i) => call(url, "GET", "/subscriptions", `retried${i}`)))
   await until(left, (lists) => lists.every(({ body }) => body.data.length === 0))
   respond()
-  assert.deepInclude(await finished(url, "news", id), { accepted: 2, delivered: 1, gone: 1 })
+  assert.deepInclude(await finished(url, "retried", id), { accepted: 2, delivered: 1, gone: 1 })
   assert.equal(push.requests, 3)
   const ends = (await pushesOf(nats.url, id)).map(({ reason }) => reason)
   assert.deepEqual(ends.sort(), ["accepted", "moved"])
