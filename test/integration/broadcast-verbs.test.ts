@@ -2,10 +2,9 @@
 import { assert, it } from "vitest"
 import { changeState } from "../support/broadcast-states.ts"
 import { finished, join, publish, until } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 import { idOf } from "../support/users.ts"
 
 interface Row {
@@ -16,10 +15,12 @@ interface Row {
   readonly delivered: number
 }
 
+const shared = shareService()
+
+// The first: it wants no other broadcasts.
 it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }, async () => {
-  await using nats = await startNats()
+  const { nats, service } = shared()
   await using push = await startPushService()
-  await using service = await startService({ natsUrl: nats.url })
   const verb = async (...args: ReadonlyArray<string>) => {
     const { code, stderr, stdout } = await runCli(["broadcast", ...args, "--nats", nats.url])
     assert.equal(code, 0, stderr)
@@ -70,14 +71,13 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
 it("watches a broadcast until it is finished, or fails when it is cancelled", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats()
+  const { nats, service } = shared()
   await using push = await startPushService()
-  await using service = await startService({ natsUrl: nats.url })
   const watch = (id: string, ...args: ReadonlyArray<string>) =>
     runCli(["broadcast", "watch", id, ...args, "--nats", nats.url])
   const slow = push.subscribe({ script: ["slow 2500", "503 retry-after 600"] })
-  await join([service.url], "news", [slow.subscription])
-  const sent = await publish(service.url, "news", { n: 1 })
+  await join([service.url], "watched", [slow.subscription], 1, "watched")
+  const sent = await publish(service.url, "watched", { n: 1 })
   const watched = await watch(sent, "--json")
   assert.equal(watched.code, 0, watched.stderr)
   const views = watched.stdout
@@ -89,7 +89,7 @@ it("watches a broadcast until it is finished, or fails when it is cancelled", {
     "running"
   )
   assert.deepInclude(views.at(-1), { id: sent, state: "finished", accepted: 1, delivered: 1 })
-  const stopped = await publish(service.url, "news", { n: 2 })
+  const stopped = await publish(service.url, "watched", { n: 2 })
   const watching = watch(stopped)
   await push.waitFor(() => slow.attempts.length === 2)
   await changeState(service.url, stopped, "cancelled")
