@@ -1,20 +1,20 @@
 // The outcomes of a broadcast, by reason and push service: over HTTP, in LOG, and after a rebuild.
 import { assert, it } from "vitest"
 import { administer } from "#test/history.ts"
-import { startNats } from "#test/nats.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
+
+const shared = shareService({}, { syncAlways: false })
 
 it("shows counts by reason and push service, receipts, and how long answers took", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
+  const { service } = shared()
   await using push = await startPushService()
   const scripts = [["slow 200"], ["slow 200"], ["slow 200"], ["410"], ["400"], ["503", "slow 600"]]
   const browsers = scripts.map((script) => push.subscribe({ script }).subscription)
-  await using service = await startService({ natsUrl: nats.url })
   await join([service.url], "news", browsers)
   const id = await publish(service.url, "news", { n: 1 })
   await finished(service.url, "news", id, 30_000)
@@ -39,15 +39,15 @@ it("shows counts by reason and push service, receipts, and how long answers took
   assert.notProperty(listed, "reasons")
 })
 
+// The last: it stops the service.
 it("is made again by a rebuild, byte for byte", { timeout: 60_000 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
+  const { nats, service } = shared()
   await using admin = await administer(nats.url)
   await using push = await startPushService()
   const scripts = [["slow 50"], ["410"], ["400"], ["503", "429 retry-after 600"]]
   const browsers = scripts.map((script) => push.subscribe({ script }).subscription)
-  await using service = await startService({ natsUrl: nats.url })
-  await join([service.url], "news", browsers)
-  const id = await publish(service.url, "news", { n: 1 })
+  await join([service.url], "rebuilt", browsers, 24, "rebuilt")
+  const id = await publish(service.url, "rebuilt", { n: 1 })
   const progress = async () => (await admin.entries())[`$KV.bellcast_broadcasts.${id}`] ?? ""
   const reasons = ["accepted", "gone", "refused", "throttled"]
   const before = await until(progress, (text) =>
