@@ -3,21 +3,22 @@
 import { connect as socketTo } from "node:net"
 import { assert, it } from "vitest"
 import { publish, until } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
-import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
+
+const shared = shareService()
 
 it.for(["FIN", "RST"] as const)(
   "takes nothing for a broadcast that ends with %s before its length",
   { timeout: 60_000 },
   async (ending) => {
-    await using nats = await startNats()
-    await using service = await startService({ natsUrl: nats.url })
+    const { nats, service } = shared()
+    const printed = service.output().length
     const authorization = `Basic ${Buffer.from("publisher:secret").toString("base64")}`
     const socket = socketTo(service.port, "127.0.0.1")
     socket.on("error", () => {})
     const head = [
-      "POST /v1/channels/news HTTP/1.1",
+      `POST /v1/channels/${ending} HTTP/1.1`,
       "Host: a",
       `Authorization: ${authorization}`,
       "Content-Type: application/json",
@@ -31,13 +32,13 @@ it.for(["FIN", "RST"] as const)(
     )
     if (ending === "FIN") socket.end()
     else socket.resetAndDestroy()
-    await publish(service.url, "news", { whole: true })
+    await publish(service.url, ending, { whole: true })
     await using admin = await connectAdmin(nats.url)
     const { jsm } = admin
     const { state } = await jsm.streams.info("BELLCAST_LOG", {
-      subjects_filter: "bellcast.cmd.broadcast.>"
+      subjects_filter: `bellcast.cmd.broadcast.*.${ending}`
     })
-    assert.deepEqual(state.subjects, { "bellcast.cmd.broadcast.rest.news": 1 })
-    assert.notMatch(service.output(), /"code":202[^\n]*\n[^\n]*"code":202/)
+    assert.deepEqual(state.subjects, { [`bellcast.cmd.broadcast.rest.${ending}`]: 1 })
+    assert.notMatch(service.output().slice(printed), /"code":202[^\n]*\n[^\n]*"code":202/)
   }
 )
