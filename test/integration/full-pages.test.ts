@@ -4,18 +4,19 @@ import { endpointHash } from "#domain/subscription/owners.ts"
 import { keys } from "#streams/buckets.ts"
 import { call } from "../support/client.ts"
 import { administer } from "../support/history.ts"
-import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
-import { startService } from "../support/service.ts"
+import { type Service, startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 
 const full = { code: 507, errno: 201 }
 
 describe("a value of several users that is full", { timeout: 90_000 }, () => {
+  const shared = shareService({}, { syncAlways: false })
+
   it("refuses a new endpoint in its page, and nothing else", async () => {
-    await using nats = await startNats({ syncAlways: false })
+    const { nats, service } = shared()
     await using admin = await administer(nats.url)
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const { subscription } = push.subscribe()
     const page = keys.endpointOwners(endpointHash(subscription.endpoint))
     // A client can choose endpoints of one page.
@@ -53,23 +54,25 @@ describe("a value of several users that is full", { timeout: 90_000 }, () => {
     assert.equal((await post(user, endpoint)).status, 201)
   })
 
+  // The last: it ends the service.
   it("refuses a registration that its counts have no room for", async () => {
-    await using nats = await startNats({ syncAlways: false })
+    const { nats, service } = shared()
     await using admin = await administer(nats.url)
-    const register = async (channel: string) => {
-      await using service = await startService({ natsUrl: nats.url })
-      const of = (name: string) => call(service.url, "PUT", `/channels/${name}/registration`, "ann")
+    const register = async ({ url }: Service, channel: string) => {
+      const of = (name: string) => call(url, "PUT", `/channels/${name}/registration`, "eve")
       return [await of(channel), await of("first")]
     }
     assert.deepEqual(
-      (await register("first")).map(({ status }) => status),
+      (await register(service, "first")).map(({ status }) => status),
       [202, 202]
     )
+    await service.kill()
     const counts = Object.entries(await admin.entries()).find(([key]) => key.includes(".=users."))!
     const { users, ...rest } = JSON.parse(counts[1])
     const many = { ...users, ["a".repeat(22)]: Array.from({ length: 500_000 }, () => 1) }
     await admin.nc.request(counts[0], JSON.stringify({ ...rest, users: many }))
-    const [second, first] = await register("second")
+    await using next = await startService({ natsUrl: nats.url })
+    const [second, first] = await register(next, "second")
     assert.deepInclude(second!.body, full)
     assert.equal(first!.status, 202)
   })
