@@ -5,11 +5,12 @@ import { assert, it } from "vitest"
 import { auditsOf } from "../support/audit.ts"
 import { call, finished, finishedAt, publish, publishAt } from "../support/client.ts"
 import { userOf } from "../support/history-commands.ts"
-import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
+
+const shared = shareService()
 
 const all = { n: "all" }
 /** Larger than a message of LOG: in a broadcast to users, these variants come in parts. */
@@ -35,9 +36,8 @@ const checkAudit = async (natsUrl: string, broadcast: string) => {
 it("sends each browser the variant in its language, and the audit says which", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats()
+  const { nats, service } = shared()
   await using push = await startPushService()
-  await using service = await startService({ natsUrl: nats.url })
   const { url } = service
   // Each of the three broadcasts is refused once.
   const again = Array.from({ length: 3 }, () => ["503 retry-after 1", "201"]).flat()
@@ -81,9 +81,8 @@ it("sends each browser the variant in its language, and the audit says which", {
 it("sends what is for all others where the stored language is no text", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats({ syncAlways: false })
+  const { nats, service } = shared()
   await using push = await startPushService()
-  await using service = await startService({ natsUrl: nats.url })
   await using admin = await connectAdmin(nats.url)
   const send = async (subject: string, type: string, body: object) => {
     const made = headers()
@@ -99,11 +98,14 @@ it("sends what is for all others where the stored language is no text", {
     const data = { ...agent.subscription, locale }
     const put = { user: "u", id: "a", data, lastModified: 1 }
     await send(`bellcast.cmd.subscription.${user}`, "subscription.put/1", put)
-    await send(`bellcast.cmd.registration.news.${user}`, "registration.put/1", { user: "u", at: 1 })
+    await send(`bellcast.cmd.registration.stored.${user}`, "registration.put/1", {
+      user: "u",
+      at: 1
+    })
   }
   const body = { data: all, data_by_locale: { de: { n: "de" } } }
-  const id = await publishAt(service.url, "/channels/news", body)
-  assert.deepInclude(await finished(service.url, "news", id), { accepted: 5, delivered: 5 })
+  const id = await publishAt(service.url, "/channels/stored", body)
+  assert.deepInclude(await finished(service.url, "stored", id), { accepted: 5, delivered: 5 })
   for (const { agent } of agents)
     assert.deepEqual(
       agent.received.map(({ text }) => text),
