@@ -6,17 +6,18 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect, headers } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { call, finished, join, until } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 
+const shared = shareService()
+
+// The first: the log has no other broadcasts.
 it("takes a broadcast from any NATS client, and a malformed one blocks nothing", {
   timeout: 60_000
 }, async () => {
-  await using nats = await startNats()
+  const { nats, service } = shared()
   await using push = await startPushService()
-  await using service = await startService({ natsUrl: nats.url })
   const agent = push.subscribe()
   await join([service.url], "news", [agent.subscription])
   const nc = await connect({ servers: nats.url })
@@ -148,9 +149,7 @@ it("acknowledges a plain request, as the nats command of the documents sends it"
 }, async () => {
   const readme = readFileSync(new URL("../../streams/README.md", import.meta.url), "utf8")
   const [, subject = "", payload = ""] = /^nats request (\S+) '(.*?)' \\$/ms.exec(readme) ?? []
-  await using nats = await startNats()
-  await using _ = await startService({ natsUrl: nats.url, roles: "projection" })
-  const nc = await connect({ servers: nats.url })
+  const nc = await connect({ servers: shared().nats.url })
   try {
     const answer = await nc.request(subject, payload, { timeout: 15_000 })
     const reply = answer.json<{ stream: string; seq: number }>()
