@@ -1,13 +1,27 @@
 // Scheduled broadcasts in LOG: payloads that do not fit into one message, and starts that
 // outlast the loss of WORK.
-import { assert, it } from "vitest"
+import { afterAll, assert, beforeAll, it } from "vitest"
 import { broadcastPath } from "../support/broadcast-states.ts"
 import { call, finishedAt, join, publishAt, until } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { startService } from "../support/service.ts"
+import { type Service, startService } from "../support/service.ts"
+
+let nats: TestNats
+let service: Service | undefined
+const start = async () => {
+  service ??= await startService({ natsUrl: nats.url })
+  return service
+}
+
+beforeAll(async () => {
+  nats = await startNats()
+})
+afterAll(async () => {
+  for (const each of [service, nats]) await each?.[Symbol.asyncDispose]()
+})
 
 const inMillis = (millis: number) => new Date(Date.now() + millis).toISOString()
 const hourMillis = 3_600_000
@@ -17,41 +31,10 @@ const patch = async (url: string, id: string, data: unknown) => {
   assert.equal(status, 200, JSON.stringify(body))
 }
 
-it("sends what it was changed to, in parts, and by a redrive, too", async () => {
-  await using nats = await startNats()
-  await using push = await startPushService()
-  await using service = await startService({ natsUrl: nats.url })
-  const agent = push.subscribe({ script: ["400", "201"] })
-  const locale = { ...agent.subscription, locale: "de" }
-  await join([service.url], "news", [locale as typeof agent.subscription])
-  const tags = ["da", "de", "el", "en", "es", "fi", "fr", "it", "nl", "pl"]
-  /** 36 KB: more than a message of LOG has. */
-  const variants = (n: number) =>
-    Object.fromEntries(tags.map((tag) => [tag, { n, text: tag.repeat(1_800) }]))
-  const id = await publishAt(service.url, "/broadcasts", {
-    at: inMillis(hourMillis),
-    data: { n: 0 },
-    data_by_locale: { ...variants(1), "de-AT": { n: 1 } },
-    to: { channels: ["news"] }
-  })
-  await patch(service.url, id, { data: { n: 0 }, data_by_locale: variants(2) })
-  await patch(service.url, id, { at: inMillis(0) })
-  const first = await finishedAt(service.url, broadcastPath(id))
-  assert.deepInclude(first, { state: "finished", accepted: 1, dead: 1 })
-  const { code, stderr, stdout } = await runCli(["redrive", id, "--nats", nats.url])
-  assert.equal(code, 0, stderr)
-  const again = / as broadcast (\d+)/.exec(stdout)![1]!
-  await finishedAt(service.url, broadcastPath(again))
-  assert.deepEqual(
-    agent.received.map(({ text }) => JSON.parse(text)),
-    [{ n: 2, text: "de".repeat(1_800) }]
-  )
-})
-
+// The first: it empties WORK.
 it("is planned again by its start, and not before, after WORK was lost", {
   timeout: 120_000
 }, async () => {
-  await using nats = await startNats()
   await using push = await startPushService()
   const agent = push.subscribe()
   const rest = await startService({ natsUrl: nats.url, roles: "gateway,projection,fanout,tally" })
@@ -73,10 +56,40 @@ it("is planned again by its start, and not before, after WORK was lost", {
   const { code, stderr } = await runCli(["rebuild", "--nats", nats.url])
   assert.equal(code, 0, stderr)
   assert.include(stderr, `broadcasts from ${soon} on are planned that WORK does not have`)
-  await using service = await startService({ natsUrl: nats.url })
-  const done = await finishedAt(service.url, broadcastPath(soon))
+  const { url } = await start()
+  const done = await finishedAt(url, broadcastPath(soon))
   assert.deepInclude(done, { state: "finished", accepted: 1, delivered: 1 })
-  await patch(service.url, later, { at: inMillis(0) })
-  assert.deepInclude(await finishedAt(service.url, broadcastPath(later)), { delivered: 1 })
+  await patch(url, later, { at: inMillis(0) })
+  assert.deepInclude(await finishedAt(url, broadcastPath(later)), { delivered: 1 })
   assert.lengthOf(agent.received, 2)
+})
+
+it("sends what it was changed to, in parts, and by a redrive, too", async () => {
+  await using push = await startPushService()
+  const { url } = await start()
+  const agent = push.subscribe({ script: ["400", "201"] })
+  const locale = { ...agent.subscription, locale: "de" }
+  await join([url], "parts", [locale as typeof agent.subscription], 1, "parts")
+  const tags = ["da", "de", "el", "en", "es", "fi", "fr", "it", "nl", "pl"]
+  /** 36 KB: more than a message of LOG has. */
+  const variants = (n: number) =>
+    Object.fromEntries(tags.map((tag) => [tag, { n, text: tag.repeat(1_800) }]))
+  const id = await publishAt(url, "/broadcasts", {
+    at: inMillis(hourMillis),
+    data: { n: 0 },
+    data_by_locale: { ...variants(1), "de-AT": { n: 1 } },
+    to: { channels: ["parts"] }
+  })
+  await patch(url, id, { data: { n: 0 }, data_by_locale: variants(2) })
+  await patch(url, id, { at: inMillis(0) })
+  const first = await finishedAt(url, broadcastPath(id))
+  assert.deepInclude(first, { state: "finished", accepted: 1, dead: 1 })
+  const { code, stderr, stdout } = await runCli(["redrive", id, "--nats", nats.url])
+  assert.equal(code, 0, stderr)
+  const again = / as broadcast (\d+)/.exec(stdout)![1]!
+  await finishedAt(url, broadcastPath(again))
+  assert.deepEqual(
+    agent.received.map(({ text }) => JSON.parse(text)),
+    [{ n: 2, text: "de".repeat(1_800) }]
+  )
 })
