@@ -7,6 +7,7 @@ import { startNats } from "../support/nats.ts"
 import { playerOf, reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 
 const progress = async (base: string, broadcast: string) =>
   (await call(base, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data
@@ -14,16 +15,14 @@ const progress = async (base: string, broadcast: string) =>
 const lines = (output: string, words: RegExp) =>
   output.split("\n").filter((line) => words.test(line))
 
+const shared = shareService({ env: { BELLCAST_PUSHES_UNDER_WAY_MAX: "4" } })
+
 describe("a push service that throttles everybody", () => {
   it("gets no push until Retry-After, then every push, and no wait counts as an attempt", {
     timeout: 90_000
   }, async () => {
-    await using nats = await startNats()
+    const { nats, service } = shared()
     await using push = await startPushService()
-    await using service = await startService({
-      natsUrl: nats.url,
-      env: { BELLCAST_PUSHES_UNDER_WAY_MAX: "4" }
-    })
     let throttledUntil = Number.POSITIVE_INFINITY
     const agents = Array.from({ length: 100 }, () => push.subscribe())
     const slowDown = reply(429, () => ({ "retry-after": "2" }))
@@ -105,15 +104,14 @@ describe("a push service that does not answer", () => {
   it("is told of though there is but one subscription to try, by its host alone", {
     timeout: 60_000
   }, async () => {
-    await using nats = await startNats()
+    const { service } = shared()
     await using push = await startPushService()
-    await using service = await startService({ natsUrl: nats.url })
     const agent = push.subscribe()
     let away = true
     const [reset, taken] = [playerOf(["reset"])(), playerOf(["201"])()]
     agent.answerBy(() => (away ? reset : taken))
-    await join([service.url], "news", [agent.subscription])
-    const broadcast = await publish(service.url, "news", { n: 1 })
+    await join([service.url], "one", [agent.subscription])
+    const broadcast = await publish(service.url, "one", { n: 1 })
     const warning = /cannot be reached \(reset\): its pushes are tried again/
     const said = (pattern: RegExp) =>
       until(
@@ -122,7 +120,7 @@ describe("a push service that does not answer", () => {
       )
     await said(warning)
     away = false
-    assert.deepInclude(await finished(service.url, "news", broadcast), {
+    assert.deepInclude(await finished(service.url, "one", broadcast), {
       accepted: 1,
       delivered: 1
     })
