@@ -1,12 +1,13 @@
 // Broadcasts that pause by themselves because many of their pushes fail.
-import { assert, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { broadcastPath, changeState, fewPermits, untilShown } from "../support/broadcast-states.ts"
 import { finishedAt, publishAt, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { type Service, startService } from "../support/service.ts"
-import { spawnPushService } from "../support/spawn-push-service.ts"
+import { shareService } from "../support/share-service.ts"
+import { type SpawnedPushService, spawnPushService } from "../support/spawn-push-service.ts"
 
 const size = 600
 const body = { data: { n: 1 }, pause_when: { failed_share: 0.2 } }
@@ -39,10 +40,15 @@ const pauseLines = ({ output }: Service, id: string) =>
     .map((line) => JSON.parse(line))
 
 describe("a broadcast with pause_when", () => {
+  const shared = shareService({ env: fewPermits })
+  let push: SpawnedPushService
+  beforeAll(async () => {
+    push = await spawnPushService()
+  })
+  afterAll(() => push?.[Symbol.asyncDispose]())
+
   it("pauses by itself, says why, and counts from a resume on", { timeout: 120_000 }, async () => {
-    await using nats = await startNats()
-    await using push = await spawnPushService()
-    await using service = await startService({ natsUrl: nats.url, env: fewPermits })
+    const { nats, service } = shared()
     const { url } = service
     const good = await push.subscribe(size * 0.7, { script: ["slow 200"] })
     const bad = await push.subscribe(size * 0.3, { script: ["slow 200 400"] })
@@ -88,9 +94,7 @@ describe("a broadcast with pause_when", () => {
   })
 
   it("goes on while pushes are gone or throttled, or few fail", { timeout: 120_000 }, async () => {
-    await using nats = await startNats()
-    await using push = await spawnPushService()
-    await using service = await startService({ natsUrl: nats.url })
+    const { nats, service } = shared()
     const { url } = service
     const scripts = { gone: ["410"], throttled: ["429 retry-after 1", "201"], few: ["400"] }
     const failing = { gone: 0.3, throttled: 0.3, few: 0.1 }
