@@ -1,21 +1,41 @@
-// Scheduled broadcasts by requests on NATS, and when the rights of their publishers are revoked.
+// Scheduled broadcasts when the rights of their publishers are revoked.
 import { assert, it } from "vitest"
 import { call, publishAt } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
-import { connectAdmin } from "../support/nats-admin.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 import { idOf } from "../support/users.ts"
 
 const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
 
-it("names the broadcasts that a revoked publisher leaves scheduled", async () => {
-  await using nats = await startNats()
-  const env = {
+const shared = shareService({
+  roles: "gateway,projection",
+  env: {
     BELLCAST_AUTH_POLICIES: "basicauth,token",
     BELLCAST_CHANNEL_WRITE_PRINCIPALS: `other=${idOf("nobody")}`
   }
-  await using service = await startService({ natsUrl: nats.url, env })
+})
+
+// The first: no fanout runs yet.
+it("names those, too, that no fanout has read yet", async () => {
+  const { nats, service } = shared()
+  const cli = (...args: ReadonlyArray<string>) => runCli([...args, "--nats", nats.url])
+  const publisher = idOf("publisher")
+  assert.equal((await cli("permissions", "grant", "unread", publisher)).code, 0)
+  const [first, ended, last] = [
+    await publishAt(service.url, "/channels/unread", { at: inHours(1) }),
+    await publishAt(service.url, "/channels/unread", { at: inHours(1) }),
+    await publishAt(service.url, "/channels/unread", { at: inHours(1) })
+  ]
+  await publishAt(service.url, "/channels/unread", {})
+  assert.equal((await cli("broadcast", "cancel", ended)).code, 0)
+  const revoked = await cli("permissions", "revoke", "unread", publisher)
+  assert.match(revoked.stdout, new RegExp(`: ${first}, ${last}\\n$`))
+})
+
+it("names the broadcasts that a revoked publisher leaves scheduled", async () => {
+  const { nats, service } = shared()
+  await using _ = await startService({ natsUrl: nats.url, roles: "fanout,delivery,tally" })
   const cli = (...args: ReadonlyArray<string>) => runCli([...args, "--nats", nats.url])
   const publisher = idOf("publisher")
   for (const channel of ["news", "sport"])
@@ -51,42 +71,4 @@ it("names the broadcasts that a revoked publisher leaves scheduled", async () =>
     assert.match(stdout, new RegExp(`${said}\\n.*: ${body.id}\\n$`))
   }
   assert.notEqual(body.id, sport)
-})
-
-it("names those, too, that no fanout has read yet", async () => {
-  await using nats = await startNats()
-  const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: `other=${idOf("nobody")}` }
-  await using service = await startService({ natsUrl: nats.url, roles: "gateway,projection", env })
-  const cli = (...args: ReadonlyArray<string>) => runCli([...args, "--nats", nats.url])
-  const publisher = idOf("publisher")
-  assert.equal((await cli("permissions", "grant", "news", publisher)).code, 0)
-  const [first, ended, last] = [
-    await publishAt(service.url, "/channels/news", { at: inHours(1) }),
-    await publishAt(service.url, "/channels/news", { at: inHours(1) }),
-    await publishAt(service.url, "/channels/news", { at: inHours(1) })
-  ]
-  await publishAt(service.url, "/channels/news", {})
-  assert.equal((await cli("broadcast", "cancel", ended)).code, 0)
-  const revoked = await cli("permissions", "revoke", "news", publisher)
-  assert.match(revoked.stdout, new RegExp(`: ${first}, ${last}\\n$`))
-})
-
-it("are published and cancelled by requests on NATS", async () => {
-  await using nats = await startNats()
-  const env = { BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news=nats:billing" }
-  await using _service = await startService({ natsUrl: nats.url, env })
-  await using admin = await connectAdmin(nats.url)
-  const request = async (operation: string, body: unknown) => {
-    const subject = `bellcast.api.billing.${operation}`
-    const msg = await admin.nc.request(subject, JSON.stringify(body), { timeout: 15_000 })
-    return msg.json<Record<string, unknown> & { data: object }>()
-  }
-  const at = inHours(1)
-  const { id } = await request("publish", { at, to: { channels: ["news"] } })
-  const one = { broadcast: id }
-  assert.deepInclude((await request("broadcast", one)).data, { state: "scheduled", at })
-  assert.deepInclude(await request("pause", one), { code: 409, errno: 124 })
-  assert.deepInclude((await request("cancel", one)).data, { state: "cancelled" })
-  const refused = await request("publish", { at: "tomorrow", to: { channels: ["news"] } })
-  assert.deepInclude(refused, { code: 400, errno: 109 })
 })
