@@ -106,3 +106,17 @@ it("publishes on a channel for a source that may", async () => {
   const number = await request("publish-channel", { ...sent, channel: 7 }, "shop")
   assert.deepInclude(number.body, { code: 400, message: "channel in body: Must be a string" })
 })
+
+it("schedules, shows and cancels a broadcast for a source that may", async () => {
+  const ofShop = async (operation: string, body: unknown) =>
+    (await request(operation, body, "shop")).body
+  const at = new Date(Date.now() + 3_600_000).toISOString()
+  const to = { channels: ["news"] }
+  const { id } = await ofShop("publish", { at, to })
+  const one = { broadcast: id }
+  assert.deepInclude((await ofShop("broadcast", one)).data, { state: "scheduled", at })
+  assert.deepInclude(await ofShop("pause", one), { code: 409, errno: 124 })
+  assert.deepInclude((await ofShop("cancel", one)).data, { state: "cancelled" })
+  const refused = await ofShop("publish", { at: "tomorrow", to })
+  assert.deepInclude(refused, { code: 400, errno: 109 })
+})
