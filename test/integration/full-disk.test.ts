@@ -11,7 +11,7 @@ import { type Service, secretEnvironment, startService } from "../support/servic
 it("loses nothing when the disk is full, says so, and works by itself with space again", {
   timeout: 120_000
 }, async ({ skip }) => {
-  await using disk = await smallDisk(2_048)
+  await using disk = await smallDisk()
   if (disk === undefined) return skip("mounting a small tmpfs needs root")
   await using push = await startPushService()
   // The push of the first broadcast is tried again when the disk is full.

@@ -161,7 +161,7 @@ describe("a bucket without any room", { timeout: 60_000 }, () => {
   it("delivers what NATS clients publish while `broadcasts` is full, and counts late", async () => {
     const agent = await room.joinWith("sport", "kim", ["201"])
     const grow = await room.fill("KV_bellcast_broadcasts")
-    const ids = [await room.publishOnNats("sport", 1), await room.publishOnNats("sport", 2)]
+    const ids = [await room.publishOnNats(1), await room.publishOnNats(2)]
     await until(
       async () => agent.received.length,
       (count) => count === 2

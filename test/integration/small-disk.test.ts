@@ -41,7 +41,7 @@ const sumOf = (limits: Readonly<Record<string, number>>) =>
 it("starts on a disk with 2 GiB, keeps its limits, and names what to set where less is free", {
   timeout: 90_000
 }, async ({ skip }) => {
-  await using disk = await smallDisk(2_048)
+  await using disk = await smallDisk()
   if (disk === undefined) return skip("mounting a small tmpfs needs root")
   const env = { BELLCAST_DATA_DIR: disk.folder }
   await using service = await startService({ env })

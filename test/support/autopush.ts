@@ -10,8 +10,6 @@ import { Condition } from "./condition.ts"
 import { readBody, refusalOf } from "./push-checks.ts"
 
 export interface Autopush extends AsyncDisposable {
-  /** Scheme, host and port of the endpoints: the `aud` that it accepts. */
-  readonly origin: string
   /** For Firefox's dom.push.serverURL. */
   readonly socketUrl: string
   readonly browsers: ReadonlyArray<Browser>
@@ -109,13 +107,13 @@ export const startAutopush = async (): Promise<Autopush> => {
   })
   await once(server.listen(0, "127.0.0.1"), "listening")
   const { port } = server.address() as AddressInfo
+  /** Scheme, host and port of the endpoints: the `aud` that it accepts. */
   const origin = `http://127.0.0.1:${port}`
   const cut = () => {
     for (const socket of sockets.clients) socket.terminate()
   }
 
   const autopush: Autopush = {
-    origin,
     socketUrl: `ws://127.0.0.1:${port}/`,
     refusals,
     browsers,

@@ -14,8 +14,10 @@ export interface Disk extends AsyncDisposable {
   readonly empty: () => Promise<void>
 }
 
+const mebibytes = 2_048
+
 /** A tmpfs; undefined: this machine does not let us mount one. */
-export const smallDisk = async (mebibytes: number): Promise<Disk | undefined> => {
+export const smallDisk = async (): Promise<Disk | undefined> => {
   const folder = await temporaryFolder()
   try {
     await run("mount", ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "tmpfs", folder])

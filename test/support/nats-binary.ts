@@ -19,14 +19,12 @@ export const startNatsBinary: StartNats = async (syncInterval) => {
   let server = await launch({ binary, folder, syncInterval })
   const { port, url } = server
   return {
-    mode: "binary",
     url,
     folder,
     kill: async () => {
       process.kill(server.pid, "SIGKILL")
       await server.exited
     },
-    stop: () => server.stop(),
     restart: async () => {
       await server.stop()
       server = await launch({ binary, folder, port, syncInterval })

@@ -51,12 +51,8 @@ export const startNatsContainer: StartNats = async (syncInterval) => {
   const container = client.container.getById(started.getId())
   const host = started.getHost()
   const running = async () => (await container.inspect()).State.Running
-  const stop = async () => {
-    if (await running()) await container.stop({ t: 5 })
-  }
   await answered(host, hostPort)
   return {
-    mode: "container",
     url: `nats://${host}:${hostPort}`,
     folder: undefined,
     kill: async () => {
@@ -64,9 +60,8 @@ export const startNatsContainer: StartNats = async (syncInterval) => {
       await container.kill({ signal: "SIGKILL" })
       await gone
     },
-    stop,
     restart: async () => {
-      await stop()
+      if (await running()) await container.stop({ t: 5 })
       await container.start()
       await answered(host, hostPort)
     },

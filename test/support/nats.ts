@@ -10,14 +10,12 @@ export interface NatsOptions {
 }
 
 export interface TestNats extends AsyncDisposable {
-  readonly mode: "container" | "binary"
   /** The same over kill and restart, as is the data. */
   readonly url: string
   /** Its files; undefined in a container. */
   readonly folder: string | undefined
   /** SIGKILL; resolves when it is gone. */
   readonly kill: () => Promise<void>
-  readonly stop: () => Promise<void>
   /** Stops it if it runs; resolves when it takes connections again. */
   readonly restart: () => Promise<void>
 }

@@ -21,7 +21,6 @@ const cpuMicros = () => {
 
 /** What the parent can ask for: one line a question. */
 const verbs = {
-  origin: () => service.origin,
   subscribe: (count: number, agentOptions: UserAgentOptions) =>
     Array.from({ length: count }, () => service.subscribe(agentOptions).subscription),
   report: () => ({

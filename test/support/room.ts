@@ -118,9 +118,9 @@ export const startRoom = async (more: Readonly<Record<string, string>> = {}) => 
     const subject = `bellcast.cmd.registration.${channel}.${token(user)}`
     await jetstream(admin.nc).publish(subject, body, { headers })
   }
-  /** A broadcast of a client of NATS, which nobody refuses. Returns its id. */
-  const publishOnNats = async (channel: string, n: number) => {
-    const subject = `bellcast.cmd.broadcast.billing.${channel}`
+  /** A broadcast of a client of NATS on the channel sport, which nobody refuses. Returns its id. */
+  const publishOnNats = async (n: number) => {
+    const subject = "bellcast.cmd.broadcast.billing.sport"
     const { seq } = await jetstream(admin.nc).publish(subject, JSON.stringify({ data: { n } }))
     return String(seq)
   }

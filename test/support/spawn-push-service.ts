@@ -8,7 +8,6 @@ import type { Verbs } from "./push-service-process.ts"
 type Answer<Verb extends keyof Verbs> = Promise<Awaited<ReturnType<Verbs[Verb]>>>
 
 export interface SpawnedPushService extends AsyncDisposable {
-  readonly origin: string
   readonly pid: number
   /** `count` new subscriptions with the same options, as the browsers' JSON. */
   readonly subscribe: (
@@ -35,7 +34,7 @@ interface Pending {
   readonly reject: (reason: Error) => void
 }
 
-/** Starts the process; ends it on dispose. Rejects when it cannot start. */
+/** Starts the process; ends it on dispose. When it cannot start, the first request rejects. */
 export const spawnPushService = async (
   options: PushServiceOptions = {}
 ): Promise<SpawnedPushService> => {
@@ -66,9 +65,7 @@ export const spawnPushService = async (
       child.send({ id: lastId, verb, args }, (error) => error && reject(error))
     })
 
-  const origin = await ask("origin")
   return {
-    origin,
     pid: child.pid!,
     subscribe: (count, agentOptions = {}) => ask("subscribe", count, agentOptions),
     report: () => ask("report"),

@@ -30,8 +30,9 @@ const stopReading: Send = async (client) => {
   await client.answered(answerMillis)
 }
 
-const post = (user: string, ...more: ReadonlyArray<string>) => {
-  const head = ["POST /v1/subscriptions HTTP/1.1", "Host: a", authorization(user), json, ...more]
+const post = (...more: ReadonlyArray<string>) => {
+  const own = ["Host: a", authorization("hostile"), json]
+  const head = ["POST /v1/subscriptions HTTP/1.1", ...own, ...more]
   return `${head.join("\r\n")}\r\n\r\n`
 }
 const broadcast = request("POST /v1/channels/hostile", [authorization("hostile"), json], "{}")
@@ -42,16 +43,14 @@ export const phases: Readonly<Record<string, Send>> = {
   "before a byte": () => {},
   "in the request line": write("GET /v1/subscri"),
   "in the headers": write("GET /v1/ HTTP/1.1\r\nHost: a\r\nX-A: "),
-  "in the body": write(`${post("hostile", "Content-Length: 500")}{"data":{`),
-  "in a chunk": write(`${post("hostile", "Transfer-Encoding: chunked")}1f4\r\n{"data":{`),
-  "in a bad chunk": write(`${post("hostile", "Transfer-Encoding: chunked")}zz\r\n{}\r\n`),
-  "in a chunk of 2^64 bytes": write(
-    `${post("hostile", "Transfer-Encoding: chunked")}ffffffffffffffff0\r\n{}`
-  ),
-  "after 100-continue": exchange(post("hostile", "Content-Length: 500", "Expect: 100-continue")),
-  "after an unknown expectation": write(post("hostile", "Content-Length: 5", "Expect: tea")),
-  "with more body than its length": write(`${post("hostile", "Content-Length: 2")}{}{}{}{}`),
-  "with two lengths": write(post("hostile", "Content-Length: 2", "Content-Length: 3")),
+  "in the body": write(`${post("Content-Length: 500")}{"data":{`),
+  "in a chunk": write(`${post("Transfer-Encoding: chunked")}1f4\r\n{"data":{`),
+  "in a bad chunk": write(`${post("Transfer-Encoding: chunked")}zz\r\n{}\r\n`),
+  "in a chunk of 2^64 bytes": write(`${post("Transfer-Encoding: chunked")}ffffffffffffffff0\r\n{}`),
+  "after 100-continue": exchange(post("Content-Length: 500", "Expect: 100-continue")),
+  "after an unknown expectation": write(post("Content-Length: 5", "Expect: tea")),
+  "with more body than its length": write(`${post("Content-Length: 2")}{}{}{}{}`),
+  "with two lengths": write(post("Content-Length: 2", "Content-Length: 3")),
   "after the request": write(broadcast),
   "in the answer": stopReading,
   "after the answer": exchange(request("GET /v1/__lbheartbeat__")),
@@ -71,7 +70,7 @@ export const phases: Readonly<Record<string, Send>> = {
   ),
   "after the answer to Upgrade": exchange(upgrade("websocket")),
   "after an Upgrade with a body": write(
-    `${post("hostile", "Connection: Upgrade", "Upgrade: h2c", "Content-Length: 500")}{"data"`
+    `${post("Connection: Upgrade", "Upgrade: h2c", "Content-Length: 500")}{"data"`
   ),
   "after the preface of HTTP/2": write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
   "after the start of a TLS handshake": write(clientHello)

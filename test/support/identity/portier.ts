@@ -1,6 +1,6 @@
 // A Portier broker that the test plays, a service that believes it, and a browser between them.
 import { expect } from "vitest"
-import { startNats, type TestNats } from "../nats.ts"
+import { startNats } from "../nats.ts"
 import { claimPort } from "../ports.ts"
 import { type Service, type ServiceOptions, startService } from "../service.ts"
 import { type IdentityProvider, startIdentityProvider } from "./provider.ts"
@@ -45,7 +45,6 @@ export interface PortierGateway {
 
 export interface Portier extends PortierGateway, AsyncDisposable {
   readonly broker: IdentityProvider
-  readonly nats: TestNats
   readonly origin: string
   /** Starts another gateway for the same origin. */
   readonly another: (env: Readonly<Record<string, string>>) => Promise<PortierGateway>
@@ -145,7 +144,6 @@ export const startPortier = async (
   return {
     ...(await start({ port, roles, env: settings })),
     broker,
-    nats,
     origin,
     another: (more) => start({ roles: "gateway", env: { ...settings, ...more } }),
     [Symbol.asyncDispose]: async () => {
