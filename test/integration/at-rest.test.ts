@@ -3,19 +3,35 @@ import { readFile } from "node:fs/promises"
 import { setTimeout as pause } from "node:timers/promises"
 import { it } from "vitest"
 import { until } from "../support/client.ts"
-import { startNats } from "../support/nats.ts"
-import { sources, startService } from "../support/service.ts"
+import { sources } from "../support/service.ts"
+import { shareService } from "../support/share-service.ts"
 
 const seconds = 6
 const writesMax = 12
 const mebibyte = 1024 ** 2
 
+const shared = shareService({ program: sources })
+
+// The first: the service has just started.
+it.skipIf(process.platform !== "linux")(
+  "gives the memory back that its start needed",
+  { timeout: 90_000 },
+  async () => {
+    const { service } = shared()
+    const resident = async () => {
+      const status = await readFile(`/proc/${service.process.pid}/status`, "utf8")
+      return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1_024
+    }
+    const atStart = await resident()
+    await until(resident, (bytes) => bytes <= atStart - 15 * mebibyte, 60_000)
+  }
+)
+
 it.skipIf(process.platform !== "linux")(
   "writes to its log and to NATS at most 12 times a second at rest",
   { timeout: 60_000 },
   async () => {
-    await using nats = await startNats()
-    await using service = await startService({ natsUrl: nats.url })
+    const { service } = shared()
     const writes = async () => {
       const io = await readFile(`/proc/${service.process.pid}/io`, "utf8")
       return Number(/syscw: (\d+)/.exec(io)?.[1])
@@ -31,20 +47,5 @@ it.skipIf(process.platform !== "linux")(
       (count) => count / seconds <= writesMax,
       40_000
     )
-  }
-)
-
-it.skipIf(process.platform !== "linux")(
-  "gives the memory back that its start needed",
-  { timeout: 90_000 },
-  async () => {
-    await using nats = await startNats()
-    await using service = await startService({ natsUrl: nats.url, program: sources })
-    const resident = async () => {
-      const status = await readFile(`/proc/${service.process.pid}/status`, "utf8")
-      return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1_024
-    }
-    const atStart = await resident()
-    await until(resident, (bytes) => bytes <= atStart - 15 * mebibyte, 60_000)
   }
 )
