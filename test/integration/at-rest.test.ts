@@ -4,20 +4,20 @@ import { setTimeout as pause } from "node:timers/promises"
 import { it } from "vitest"
 import { until } from "../support/client.ts"
 import { sources } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
 const seconds = 6
 const writesMax = 12
 const mebibyte = 1024 ** 2
 
-const shared = shareService({ program: sources })
+const shared = useService({ program: sources })
 
 // The first: the service has just started.
 it.skipIf(process.platform !== "linux")(
   "gives the memory back that its start needed",
   { timeout: 90_000 },
   async () => {
-    const { service } = shared()
+    const { service } = shared
     const resident = async () => {
       const status = await readFile(`/proc/${service.process.pid}/status`, "utf8")
       return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1_024
@@ -31,7 +31,7 @@ it.skipIf(process.platform !== "linux")(
   "writes to its log and to NATS at most 12 times a second at rest",
   { timeout: 60_000 },
   async () => {
-    const { service } = shared()
+    const { service } = shared
     const writes = async () => {
       const io = await readFile(`/proc/${service.process.pid}/io`, "utf8")
       return Number(/syscw: (\d+)/.exec(io)?.[1])

@@ -4,14 +4,14 @@ import { administer } from "#test/history.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
-const shared = shareService({}, { syncAlways: false })
+const shared = useService({}, { syncAlways: false })
 
 it("shows counts by reason and push service, receipts, and how long answers took", {
   timeout: 60_000
 }, async () => {
-  const { service } = shared()
+  const { service } = shared
   await using push = await startPushService()
   const scripts = [["slow 200"], ["slow 200"], ["slow 200"], ["410"], ["400"], ["503", "slow 600"]]
   const browsers = scripts.map((script) => push.subscribe({ script }).subscription)
@@ -41,7 +41,7 @@ it("shows counts by reason and push service, receipts, and how long answers took
 
 // The last: it stops the service.
 it("is made again by a rebuild, byte for byte", { timeout: 60_000 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using admin = await administer(nats.url)
   await using push = await startPushService()
   const scripts = [["slow 50"], ["410"], ["400"], ["503", "429 retry-after 600"]]

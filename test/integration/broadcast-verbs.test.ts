@@ -4,7 +4,7 @@ import { changeState } from "../support/broadcast-states.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 import { idOf } from "../support/users.ts"
 
 interface Row {
@@ -15,11 +15,11 @@ interface Row {
   readonly delivered: number
 }
 
-const shared = shareService()
+const shared = useService()
 
 // The first: it wants no other broadcasts.
 it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using push = await startPushService()
   const verb = async (...args: ReadonlyArray<string>) => {
     const { code, stderr, stdout } = await runCli(["broadcast", ...args, "--nats", nats.url])
@@ -71,7 +71,7 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
 it("watches a broadcast until it is finished, or fails when it is cancelled", {
   timeout: 60_000
 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using push = await startPushService()
   const watch = (id: string, ...args: ReadonlyArray<string>) =>
     runCli(["broadcast", "watch", id, ...args, "--nats", nats.url])

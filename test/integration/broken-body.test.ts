@@ -4,15 +4,15 @@ import { connect as socketTo } from "node:net"
 import { assert, it } from "vitest"
 import { publish, until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
-const shared = shareService()
+const shared = useService()
 
 it.for(["FIN", "RST"] as const)(
   "takes nothing for a broadcast that ends with %s before its length",
   { timeout: 60_000 },
   async (ending) => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     const printed = service.output().length
     const authorization = `Basic ${Buffer.from("publisher:secret").toString("base64")}`
     const socket = socketTo(service.port, "127.0.0.1")

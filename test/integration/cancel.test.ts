@@ -18,7 +18,7 @@ import { startPushService } from "../support/push-service.ts"
 import { elapsed } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 const cancel = (url: string, id: string) => changeState(url, id, "cancelled")
@@ -33,7 +33,7 @@ const addsUp = (data: Record<string, number>) =>
   )
 
 // One push may take 10 s.
-const shared = shareService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "10000" } })
+const shared = useService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "10000" } })
 
 const size = 1_500
 describe("a broadcast that is cancelled", () => {
@@ -73,7 +73,7 @@ describe("a broadcast that is cancelled", () => {
   })
 
   it("ends retries that wait for hours, and those under way that fail", async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const later = push.subscribe({ script: ["503 retry-after 7200", "201"] })
     const slow = push.subscribe({ script: ["503"] })
@@ -191,7 +191,7 @@ describe("a broadcast that is cancelled", () => {
 it("counts a retry that is under way when a resumed broadcast is cancelled", {
   timeout: 120_000
 }, async () => {
-  const { service } = shared()
+  const { service } = shared
   await using push = await startPushService()
   const late = push.subscribe({ script: ["503 retry-after 33", "slow 8000"] })
   await join([service.url], "late", [late.subscription], 1, "late")

@@ -6,15 +6,15 @@ import { call } from "../support/client.ts"
 import { administer } from "../support/history.ts"
 import { startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
 const full = { code: 507, errno: 201 }
 
 describe("a value of several users that is full", { timeout: 90_000 }, () => {
-  const shared = shareService({}, { syncAlways: false })
+  const shared = useService({}, { syncAlways: false })
 
   it("refuses a new endpoint in its page, and nothing else", async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using admin = await administer(nats.url)
     await using push = await startPushService()
     const { subscription } = push.subscribe()
@@ -56,7 +56,7 @@ describe("a value of several users that is full", { timeout: 90_000 }, () => {
 
   // The last: it ends the service.
   it("refuses a registration that its counts have no room for", async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using admin = await administer(nats.url)
     const register = async ({ url }: Service, channel: string) => {
       const of = (name: string) => call(url, "PUT", `/channels/${name}/registration`, "eve")

@@ -5,7 +5,7 @@ import { call, finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { vapid } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
 const payload = { title: "Grüße", body: "für alle", nested: { b: 1, a: [true, null] } }
 const canonical = '{"body":"für alle","nested":{"a":[true,null],"b":1},"title":"Grüße"}'
@@ -18,13 +18,13 @@ const addUp = (counts: Record<string, number>) =>
   counts["dead"]! +
   counts["gone"]!
 
-const shared = shareService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "3000" } })
+const shared = useService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "3000" } })
 
 describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
   it("reaches every live one, removes the gone ones, and reports each outcome", {
     timeout: 90_000
   }, async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const scripts: Record<number, ReadonlyArray<string>> = { 7: ["hang", "201"] }
     for (let i = 10; i < 15; i++) scripts[i] = ["410"]
@@ -122,7 +122,7 @@ describe("a broadcast to 300 subscriptions, some of them in trouble", () => {
   it("sends a second broadcast to the subscriptions that remain, and none to a user who left", {
     timeout: 60_000
   }, async () => {
-    const { service } = shared()
+    const { service } = shared
     await using push = await startPushService()
     const agents = Array.from({ length: 4 }, (_, i) =>
       push.subscribe(i === 0 ? { script: ["410"] } : {})

@@ -7,15 +7,15 @@ import { holdResponses } from "../support/held.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { elapsed } from "../support/quiet.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
 const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "1", BELLCAST_RETRY_BASE_MILLIS: "200" }
-const shared = shareService({ env }, { syncAlways: false })
+const shared = useService({ env }, { syncAlways: false })
 
 it("sends nothing to browsers that moved while their pushes waited", {
   timeout: 60_000
 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using push = await startPushService()
   await using admin = await connectAdmin(nats.url)
   const { url } = service
@@ -49,7 +49,7 @@ it("sends nothing to browsers that moved while their pushes waited", {
 it("tries no push again on a browser that moved while the retry waited", {
   timeout: 60_000
 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using push = await startPushService()
   const { url } = service
   const agents = [1, 2].map(() => push.subscribe({ script: ["503", "201"] }))

@@ -8,15 +8,15 @@ import { assert, it } from "vitest"
 import { call, finished, join, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
-const shared = shareService()
+const shared = useService()
 
 // The first: the log has no other broadcasts.
 it("takes a broadcast from any NATS client, and a malformed one blocks nothing", {
   timeout: 60_000
 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using push = await startPushService()
   const agent = push.subscribe()
   await join([service.url], "news", [agent.subscription])
@@ -149,7 +149,7 @@ it("acknowledges a plain request, as the nats command of the documents sends it"
 }, async () => {
   const readme = readFileSync(new URL("../../streams/README.md", import.meta.url), "utf8")
   const [, subject = "", payload = ""] = /^nats request (\S+) '(.*?)' \\$/ms.exec(readme) ?? []
-  const nc = await connect({ servers: shared().nats.url })
+  const nc = await connect({ servers: shared.nats.url })
   try {
     const answer = await nc.request(subject, payload, { timeout: 15_000 })
     const reply = answer.json<{ stream: string; seq: number }>()

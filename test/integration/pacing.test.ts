@@ -7,7 +7,7 @@ import { startNats } from "../support/nats.ts"
 import { playerOf, reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
 const progress = async (base: string, broadcast: string) =>
   (await call(base, "GET", `/channels/news/broadcasts/${broadcast}`, "publisher")).body.data
@@ -15,13 +15,13 @@ const progress = async (base: string, broadcast: string) =>
 const lines = (output: string, words: RegExp) =>
   output.split("\n").filter((line) => words.test(line))
 
-const shared = shareService({ env: { BELLCAST_PUSHES_UNDER_WAY_MAX: "4" } })
+const shared = useService({ env: { BELLCAST_PUSHES_UNDER_WAY_MAX: "4" } })
 
 describe("a push service that throttles everybody", () => {
   it("gets no push until Retry-After, then every push, and no wait counts as an attempt", {
     timeout: 90_000
   }, async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     let throttledUntil = Number.POSITIVE_INFINITY
     const agents = Array.from({ length: 100 }, () => push.subscribe())
@@ -104,7 +104,7 @@ describe("a push service that does not answer", () => {
   it("is told of though there is but one subscription to try, by its host alone", {
     timeout: 60_000
   }, async () => {
-    const { service } = shared()
+    const { service } = shared
     await using push = await startPushService()
     const agent = push.subscribe()
     let away = true

@@ -6,20 +6,20 @@ import { connectAdmin, countAnswers } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { unchanged } from "../support/quiet.ts"
 import { type Service, startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
 describe("a broadcast that is paused before it is planned", () => {
-  const shared = shareService({ roles: "gateway,projection,tally,delivery" })
+  const shared = useService({ roles: "gateway,projection,tally,delivery" })
   let fanout: Service | undefined
   const startFanout = async () => {
-    fanout ??= await startService({ natsUrl: shared().nats.url, roles: "fanout" })
+    fanout ??= await startService({ natsUrl: shared.nats.url, roles: "fanout" })
     return fanout
   }
   afterAll(() => fanout?.[Symbol.asyncDispose]())
 
   // The first: no process plans yet.
   it("is sent after its resume", async () => {
-    const { service } = shared()
+    const { service } = shared
     await using push = await startPushService()
     const agent = push.subscribe()
     await join([service.url], "first", [agent.subscription], 1, "first")
@@ -39,7 +39,7 @@ describe("a broadcast that is paused before it is planned", () => {
   it("reaches all when it is planned after its resume looked for jobs", {
     timeout: 90_000
   }, async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const planner = await startFanout()
     await using admin = await connectAdmin(nats.url)

@@ -6,7 +6,7 @@ import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { type Service, startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 import { type SpawnedPushService, spawnPushService } from "../support/spawn-push-service.ts"
 
 const size = 600
@@ -40,7 +40,7 @@ const pauseLines = ({ output }: Service, id: string) =>
     .map((line) => JSON.parse(line))
 
 describe("a broadcast with pause_when", () => {
-  const shared = shareService({ env: fewPermits })
+  const shared = useService({ env: fewPermits })
   let push: SpawnedPushService
   beforeAll(async () => {
     push = await spawnPushService()
@@ -48,7 +48,7 @@ describe("a broadcast with pause_when", () => {
   afterAll(() => push?.[Symbol.asyncDispose]())
 
   it("pauses by itself, says why, and counts from a resume on", { timeout: 120_000 }, async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     const { url } = service
     const good = await push.subscribe(size * 0.7, { script: ["slow 200"] })
     const bad = await push.subscribe(size * 0.3, { script: ["slow 200 400"] })
@@ -94,7 +94,7 @@ describe("a broadcast with pause_when", () => {
   })
 
   it("goes on while pushes are gone or throttled, or few fail", { timeout: 120_000 }, async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     const { url } = service
     const scripts = { gone: ["410"], throttled: ["429 retry-after 1", "201"], few: ["400"] }
     const failing = { gone: 0.3, throttled: 0.3, few: 0.1 }

@@ -15,13 +15,13 @@ import { startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type ServiceOptions, startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 const size = 800
 // At once: they wait more than they work.
 describe.concurrent("a broadcast that is paused", () => {
-  const shared = shareService({ env: fewPermits })
+  const shared = useService({ env: fewPermits })
 
   it("is held within a second and goes on, twice, without a push too few or too many", {
     timeout: 120_000
@@ -54,7 +54,7 @@ describe.concurrent("a broadcast that is paused", () => {
   it("goes on at once with the shard and the retry that were under way at the pause", {
     timeout: 60_000
   }, async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const agents = Array.from({ length: 200 }, () => push.subscribe({ script: ["slow 1000"] }))
     const retried = push.subscribe({ script: ["503", "slow 3000"] })
@@ -118,7 +118,7 @@ describe.concurrent("a broadcast that is paused", () => {
   it("tries retries again after a resume, those that came due meanwhile and those that wait", {
     timeout: 90_000
   }, async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const scripts = [["503 retry-after 6", "201"], ["503 retry-after 25", "201"], ["slow 6500 503"]]
     const agents = scripts.map((script) => push.subscribe({ script: [...script, "201"] }))

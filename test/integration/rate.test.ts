@@ -7,7 +7,7 @@ import { startNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { type Service, startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
 /** When the push service read the pushes, in order. */
 const receiptsOf = ({ agents }: PushService) =>
@@ -27,8 +27,8 @@ const isSent = (count: number) => (view: Record<string, number>) =>
   view["delivered"]! + view["retrying"]! >= count
 
 describe("a broadcast with a rate, of several workers", { timeout: 120_000 }, () => {
-  const shared = shareService({ roles: "gateway,projection,fanout,tally" })
-  const work = () => startService({ natsUrl: shared().nats.url, roles: "delivery" })
+  const shared = useService({ roles: "gateway,projection,fanout,tally" })
+  const work = () => startService({ natsUrl: shared.nats.url, roles: "delivery" })
   let first: Service
   let second: Service
   beforeAll(async () => {
@@ -40,7 +40,7 @@ describe("a broadcast with a rate, of several workers", { timeout: 120_000 }, ()
   })
 
   it("is sent by two workers at this rate, retries included, and others meanwhile", async () => {
-    const { nats, service: gateway } = shared()
+    const { nats, service: gateway } = shared
     await using push = await startPushService()
     const once = { script: ["503 retry-after 1", "201"] }
     const agents = Array.from({ length: 500 }, (_, i) => push.subscribe(i % 10 === 0 ? once : {}))
@@ -69,7 +69,7 @@ describe("a broadcast with a rate, of several workers", { timeout: 120_000 }, ()
 
   // The last: it ends both workers.
   it("is paused, goes on, and is cancelled at once, and a stop does not wait for it", async () => {
-    const { nats, service: gateway } = shared()
+    const { nats, service: gateway } = shared
     await using push = await startPushService()
     // The other one stops.
     await first.kill()
@@ -100,10 +100,10 @@ describe("a broadcast with a rate, of several workers", { timeout: 120_000 }, ()
 })
 
 describe("a broadcast with a rate", { timeout: 120_000 }, () => {
-  const shared = shareService()
+  const shared = useService()
 
   it("is sent at the rate that it had at its start", async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const subscriptions = Array.from({ length: 20 }, () => push.subscribe().subscription)
     await fillChannels(nats.url, [{ name: "timed", subscriptions }])
@@ -120,7 +120,7 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
   })
 
   it("goes on at once when its worker was frozen for longer than turns stay unused", async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const subscriptions = Array.from({ length: 900 }, () => push.subscribe().subscription)
     await fillChannels(nats.url, [{ name: "frozen", subscriptions }])
@@ -140,7 +140,7 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
   })
 
   it("keeps a rate of one push a second over three workers", async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const worker = () => startService({ natsUrl: nats.url, roles: "delivery" })
     await using _second = await worker()

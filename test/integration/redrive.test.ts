@@ -7,7 +7,7 @@ import { call, finished, finishedAt, join, publish, until } from "../support/cli
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 import { idOf } from "../support/users.ts"
 
 const redrive = (natsUrl: string, broadcast: string, ...args: ReadonlyArray<string>) =>
@@ -15,11 +15,11 @@ const redrive = (natsUrl: string, broadcast: string, ...args: ReadonlyArray<stri
 
 const idIn = (text: string) => / as broadcast (\d+)/.exec(text)?.[1] ?? assert.fail(text)
 
-const shared = shareService({ env: { BELLCAST_OPERATOR_PRINCIPALS: idOf("operator") } })
+const shared = useService({ env: { BELLCAST_OPERATOR_PRINCIPALS: idOf("operator") } })
 
 // The first: it wants no other dead pushes.
 it("an operator sends dead pushes again, and only once", { timeout: 60_000 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using push = await startPushService()
   const { url } = service
   const scripts = [["201"], ["400", "201"], ["413", "201"], ["400", "201"], ["410"]]
@@ -85,7 +85,7 @@ it("an operator sends dead pushes again, and only once", { timeout: 60_000 }, as
 
 describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => {
   it("is sent again to exactly those, with all it said, and only once", async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const scripts = [
       ["201"],
@@ -156,7 +156,7 @@ describe("a broadcast that did not reach everybody", { timeout: 60_000 }, () => 
   })
 
   it("is refused for a broadcast that is under way, reached all, or was never sent", async () => {
-    const { nats, service } = shared()
+    const { nats, service } = shared
     await using push = await startPushService()
     const agent = push.subscribe({ script: ["201", "503 retry-after 3000"] })
     await join([service.url], "refused", [agent.subscription], 1, "refused")

@@ -3,12 +3,12 @@ import { assert, it } from "vitest"
 import { call, publishAt } from "../support/client.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 import { idOf } from "../support/users.ts"
 
 const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
 
-const shared = shareService({
+const shared = useService({
   roles: "gateway,projection",
   env: {
     BELLCAST_AUTH_POLICIES: "basicauth,token",
@@ -18,7 +18,7 @@ const shared = shareService({
 
 // The first: no fanout runs yet.
 it("names those, too, that no fanout has read yet", async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   const cli = (...args: ReadonlyArray<string>) => runCli([...args, "--nats", nats.url])
   const publisher = idOf("publisher")
   assert.equal((await cli("permissions", "grant", "unread", publisher)).code, 0)
@@ -34,7 +34,7 @@ it("names those, too, that no fanout has read yet", async () => {
 })
 
 it("names the broadcasts that a revoked publisher leaves scheduled", async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using _ = await startService({ natsUrl: nats.url, roles: "fanout,delivery,tally" })
   const cli = (...args: ReadonlyArray<string>) => runCli([...args, "--nats", nats.url])
   const publisher = idOf("publisher")

@@ -3,11 +3,11 @@ import { assert, describe, it } from "vitest"
 import { call, finishedAt, until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 import { suspend } from "../support/suspend.ts"
 
 // Longer than a test waits for its push.
-const shared = shareService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "30000" } })
+const shared = useService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "30000" } })
 
 /** A user with a browser for each script, and another user with one. */
 const start = async (
@@ -15,7 +15,7 @@ const start = async (
   bert: string,
   ...scripts: ReadonlyArray<ReadonlyArray<string>>
 ) => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   const { url } = service
   const push = await startPushService()
   const stored = async (user: string, script?: ReadonlyArray<string>) => {

@@ -8,9 +8,9 @@ import { userOf } from "../support/history-commands.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { shareService } from "../support/share-service.ts"
+import { useService } from "../support/shared.ts"
 
-const shared = shareService()
+const shared = useService()
 
 const all = { n: "all" }
 /** Larger than a message of LOG: in a broadcast to users, these variants come in parts. */
@@ -36,7 +36,7 @@ const checkAudit = async (natsUrl: string, broadcast: string) => {
 it("sends each browser the variant in its language, and the audit says which", {
   timeout: 60_000
 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using push = await startPushService()
   const { url } = service
   // Each of the three broadcasts is refused once.
@@ -81,7 +81,7 @@ it("sends each browser the variant in its language, and the audit says which", {
 it("sends what is for all others where the stored language is no text", {
   timeout: 60_000
 }, async () => {
-  const { nats, service } = shared()
+  const { nats, service } = shared
   await using push = await startPushService()
   await using admin = await connectAdmin(nats.url)
   const send = async (subject: string, type: string, body: object) => {
