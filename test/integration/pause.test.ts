@@ -14,7 +14,7 @@ import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
-import { type ServiceOptions, startService } from "../support/service.ts"
+import { startService } from "../support/service.ts"
 import { useService } from "../support/shared.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
