@@ -8,7 +8,6 @@ import {
   atEndpoint,
   type EndpointOwners,
   hasRoomFor,
-  hasSameKeys,
   isRemoved,
   type LastOwner,
   lastOwnerOf,
@@ -18,6 +17,7 @@ import {
   removedHashes,
   withOwner
 } from "#domain/subscription/owners.ts"
+import { hasSameKeys } from "#domain/subscription/same-browser.ts"
 import {
   emptyList,
   type StoredSubscription,

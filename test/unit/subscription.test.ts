@@ -1,6 +1,7 @@
 // A user's list of subscriptions: what each command does.
 import { assert, describe, it } from "@effect/vitest"
 import { growsList } from "#domain/subscription/list-bounds.ts"
+import { isSameBrowser } from "#domain/subscription/same-browser.ts"
 import { tombstonesMax } from "#domain/subscription/tombstone.ts"
 import { data, del, given, gone, matched, put } from "#test/subscription-commands.ts"
 
@@ -61,6 +62,19 @@ describe("a subscription that is put", () => {
     const list = given(put("a", 100), del(["a", 101])).when(put("a", 102))
     assert.deepStrictEqual(list.tombstones, {})
     assert.strictEqual(list.subscriptions["a"]?.seq, 3)
+  })
+})
+
+describe("a subscription that is stored again", () => {
+  const stored = (auth: string, p256dh: string) => ({
+    ...({ type: "subscription.put/1", user: "ann", id: "a", lastModified: 100 } as const),
+    data: { ...data("a"), keys: { auth, p256dh } }
+  })
+
+  it("is of the same browser in any spelling of its keys, and of no other bytes", () => {
+    const former = stored("J_aSIgg", "BDv-_w")
+    assert.isTrue(isSameBrowser(former, stored("J/aSIgg=", "BDv+/w==")))
+    assert.isFalse(isSameBrowser(former, stored("K/aSIgg=", "BDv+/w==")))
   })
 })
 

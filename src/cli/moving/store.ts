@@ -5,12 +5,12 @@ import * as Effect from "effect/Effect"
 import {
   atEndpoint,
   hasRoomFor,
-  hasSameKeys,
   noOwners,
   ownerOf,
   withoutMoved
 } from "#domain/subscription/owners.ts"
 import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
+import { hasSameKeys } from "#domain/subscription/same-browser.ts"
 import { isStandIn } from "#domain/subscription/stand-in.ts"
 import {
   emptyList,

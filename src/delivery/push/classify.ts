@@ -19,8 +19,11 @@ const parsedRetryAfter = (
   now: number
 ): { readonly retryAfterMillis?: number } => {
   const text = headers["retry-after"]?.trim() ?? ""
-  if (/^\d+$/.test(text))
-    return { retryAfterMillis: Math.min(Number(text), retryAfterSecondsMax) * 1000 }
+  // A push service and a proxy before it may both set it.
+  if (/^\d+(\s*,\s*\d+)*$/.test(text)) {
+    const seconds = Math.max(...text.split(",").map(Number))
+    return { retryAfterMillis: Math.min(seconds, retryAfterSecondsMax) * 1000 }
+  }
   const date = parsedHttpDate(text)
   const sent = parsedHttpDate(headers["date"]) ?? now
   return date !== undefined && date > sent ? { retryAfterMillis: date - sent } : {}

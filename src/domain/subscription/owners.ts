@@ -1,7 +1,7 @@
 // The owners of endpoints: an index of all users' subscriptions, in pages by the hash of the
 // endpoint. Pure.
 import { jsonHash } from "#basics/json-hash.ts"
-import type { SubscriptionCommand, SubscriptionData } from "./command.ts"
+import type { SubscriptionCommand } from "./command.ts"
 import { foldedEndpoint } from "./push-services.ts"
 import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
 import { removedAt, renewableMillisMax } from "./tombstone.ts"
@@ -161,13 +161,6 @@ export const atEndpoint = (
     ([, { data, moved }]) => moved === undefined && foldedEndpoint(data.endpoint) === folded
   )
 }
-
-const sameBytes = (a: string, b: string): boolean =>
-  a === b || Buffer.from(a, "base64").equals(Buffer.from(b, "base64"))
-
-/** Whether two users stored the same subscription: then the browser is the later one's. */
-export const hasSameKeys = (a: SubscriptionData, b: SubscriptionData): boolean =>
-  sameBytes(a.keys.auth, b.keys.auth) && sameBytes(a.keys.p256dh, b.keys.p256dh)
 
 /** Marks a subscription as another user's by the put at `seq`. */
 export const markMoved = (list: SubscriptionList, id: string, seq: number): SubscriptionList => ({

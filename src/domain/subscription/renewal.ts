@@ -2,8 +2,8 @@
 // Pure.
 
 import type { SubscriptionData } from "./command.ts"
-import { hasSameKeys } from "./owners.ts"
 import { foldedEndpoint } from "./push-services.ts"
+import { hasSameKeys } from "./same-browser.ts"
 import { type SubscriptionList, storedIn } from "./subscription.ts"
 import { renewableMillisMax } from "./tombstone.ts"
 

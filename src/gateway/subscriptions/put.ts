@@ -4,14 +4,9 @@ import * as Schema from "effect/Schema"
 import { Settings } from "#config"
 import type { SubscriptionData } from "#domain/subscription/command.ts"
 import { listBytesMax, listFits, listMarginBytes } from "#domain/subscription/list-bounds.ts"
-import {
-  atEndpoint,
-  endpointHash,
-  hasRoomFor,
-  hasSameKeys,
-  ownerOf
-} from "#domain/subscription/owners.ts"
+import { atEndpoint, endpointHash, hasRoomFor, ownerOf } from "#domain/subscription/owners.ts"
 import { exhausted } from "#domain/subscription/quota.ts"
+import { hasSameKeys } from "#domain/subscription/same-browser.ts"
 import {
   evolveList,
   nextTimestamp,
