@@ -10,6 +10,8 @@ export interface NextAttempt {
   /** Number of the attempt, from 1. */
   readonly number: number
   readonly lastReason: StoredReason
+  /** The run of its broadcast in which the push is or was attempted first; none: the first run. */
+  readonly firstRun: number | undefined
   /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */
   readonly seq: number
   /** When the reading of the last outcome began, by the monotonic clock. */
@@ -55,14 +57,18 @@ export const withFormer = (
 })
 
 export const nextAttemptOf = (
-  job: Pick<RetryJob, "attempts" | "reason">,
+  job: Pick<RetryJob, "attempts" | "firstRun" | "reason" | "run">,
   last: Stored | undefined,
   readAt: number
 ): NextAttempt => {
   const previous = lastResult(last)
+  const number = (previous?.attempt ?? job.attempts) + 1
+  const former = last?.message.type === "outcome/1" ? last.message.run : job.firstRun
   return {
-    number: (previous?.attempt ?? job.attempts) + 1,
+    number,
     lastReason: previous?.reason ?? job.reason,
+    // A push that only waited in earlier runs counts in this one.
+    firstRun: number === 1 ? job.run : former,
     seq: last?.seq ?? 0,
     readAt
   }

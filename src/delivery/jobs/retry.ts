@@ -120,7 +120,7 @@ const recordResult = Effect.fnUntraced(function* (
     pushes: 0,
     results: [withFormer(job, next, result)],
     final,
-    ...(job.firstRun && { run: job.firstRun })
+    ...(next.firstRun && { run: next.firstRun })
   }
   yield* record.outcome(outcomeSubject.retry(job), next.seq, body)
   record.counted(job, list)
