@@ -49,7 +49,7 @@ describe("a test of a subscription", { timeout: 90_000 }, () => {
     const first = await test(ids[0]!, "anna", { data: { hello: 1 } })
     assert.deepEqual(
       [first.status, first.body],
-      [200, { data: { fate: "delivered", status: 201, reason: "accepted" } }]
+      [200, { data: { outcome: "delivered", status: 201, reason: "accepted" } }]
     )
     const own = new URL(first.headers.get("location")!).pathname.replace("/v1", "")
     assert.deepInclude(await finishedAt(url, own, "anna"), { accepted: 1, delivered: 1 })
@@ -74,13 +74,13 @@ describe("a test of a subscription", { timeout: 90_000 }, () => {
     )
     const { agents, bertsId, ids, nats, test } = world
     const saidOf = async (i: number) => (await test(ids[i]!)).body.data
-    assert.deepEqual(await saidOf(0), { fate: "gone", status: 410, reason: "gone" })
-    assert.deepInclude(await saidOf(1), { fate: "retrying", status: 503 })
-    assert.deepInclude(await saidOf(2), { fate: "dead", status: 400 })
+    assert.deepEqual(await saidOf(0), { outcome: "gone", status: 410, reason: "gone" })
+    assert.deepInclude(await saidOf(1), { outcome: "retrying", status: 503 })
+    assert.deepInclude(await saidOf(2), { outcome: "dead", status: 400 })
     assert.equal((await test(ids[0]!)).status, 404)
     assert.lengthOf(agents.at(-1)!.attempts, 0)
     await suspend(nats.url, "bob", bertsId)
-    const suspended = { fate: "dead", reason: "suspended" }
+    const suspended = { outcome: "dead", reason: "suspended" }
     await until(
       () => test(bertsId, "bob"),
       ({ body }) => JSON.stringify(body.data) === JSON.stringify(suspended)

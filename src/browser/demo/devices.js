@@ -17,8 +17,8 @@ const nameOf = ({ endpoint }) => {
 
 /** Sends one push to a browser, and says what became of it. */
 export const sendTo = async (id) => {
-  const { fate, said } = await test(id)
-  const removed = fate === "gone" && (await isRemoved(id)) ? " The service removed it." : ""
+  const { outcome, said } = await test(id)
+  const removed = outcome === "gone" && (await isRemoved(id)) ? " The service removed it." : ""
   await showDevices()
   return said + removed
 }

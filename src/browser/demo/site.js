@@ -37,10 +37,12 @@ export const pushOf = (title, body) => {
   return { data: { web_push: 8030, notification } }
 }
 
-const fates = ["delivered", "gone", "dead", "expired", "cancelled", "retrying", "waiting"]
+const outcomes = ["delivered", "gone", "dead", "expired", "cancelled", "retrying", "waiting"]
 
 const countsOf = (data) => {
-  const counts = fates.flatMap((fate) => (data[fate] > 0 ? [`${data[fate]} ${fate}`] : []))
+  const counts = outcomes.flatMap((outcome) =>
+    data[outcome] > 0 ? [`${data[outcome]} ${outcome}`] : []
+  )
   return `Broadcast ${data.id}: ${counts.join(", ") || "nobody to send it to"}.`
 }
 
@@ -79,16 +81,16 @@ export const follow = async (url) => {
   return row.text
 }
 
-/** Sends one push to a browser of the user. Returns its fate, and what became of it in words. */
+/** Sends one push to a browser of the user. Returns its outcome, and what became of it in words. */
 export const test = async (id) => {
   const body = pushOf("Hello", "from you")
   const { data, location: url } = await ask("POST", `subscriptions/${id}/test`, body)
   if (data === undefined) return { said: await follow(url) }
-  const { fate, reason, status } = data
+  const { outcome, reason, status } = data
   const answer = status === undefined ? reason : `its push service answered ${status}`
-  const said = `The push is ${fate}: ${answer}.`
+  const said = `The push is ${outcome}: ${answer}.`
   add("outcome", said)
-  return { fate, said: fate === "retrying" ? `${said} ${await follow(url)}` : said }
+  return { outcome, said: outcome === "retrying" ? `${said} ${await follow(url)}` : said }
 }
 
 /** Waits until the service has removed a subscription, 5 s at most. */

@@ -33,16 +33,16 @@ const Body = Schema.Struct({ data: published.data })
 const decodeBody = readBody(Body)
 
 const Result = Schema.Struct({
-  fate: Fate,
+  outcome: Fate,
   /** The HTTP status of the push service; absent without a response. */
   status: Schema.optionalKey(Schema.Int),
   reason: Schema.String
 })
 
-const gone: typeof Result.Type = { fate: "gone", reason: "left" }
+const gone: typeof Result.Type = { outcome: "gone", reason: "left" }
 
 const viewOf = ({ fate, reason, status }: PushResult): typeof Result.Type => ({
-  fate,
+  outcome: fate,
   ...(status === undefined ? {} : { status }),
   reason
 })
@@ -85,7 +85,7 @@ export const testPost: Operation<typeof Body.Type> = {
     const stored = storedIn(yield* listOf(user), id)
     if (stored === undefined) return yield* unknownSubscription(id)
     if (stored.suspended !== undefined)
-      return ok({ data: { fate: "dead", reason: "suspended" } }, noStore)
+      return ok({ data: { outcome: "dead", reason: "suspended" } }, noStore)
     yield* demandRoom("test")
     yield* (yield* RequestRates).ofChange(user, request.address, testBytes)
     const to = { channels: [], users: [user], except: [], subscription: id }
