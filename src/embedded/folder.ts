@@ -1,5 +1,7 @@
 // The folder of one embedded nats-server: its configuration, log, addresses, and the lock that
 // keeps a second server out.
+import { execFile } from "node:child_process"
+import { existsSync } from "node:fs"
 import { readdir, readFile, rm } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -51,6 +53,8 @@ export const logTail = async (folder: Folder, lines: number): Promise<string> =>
 }
 
 const runs = (pid: number): boolean => {
+  // Signals to 0 and to negative numbers go to groups of processes.
+  if (!(pid > 0)) return false
   try {
     return process.kill(pid, 0)
   } catch (error) {
@@ -58,14 +62,30 @@ const runs = (pid: number): boolean => {
   }
 }
 
+/** What `ps` prints of a process. Empty: it does not run. Undefined: `ps` failed. */
+const printedByPs = (pid: number): Promise<string | undefined> =>
+  new Promise((resolve) => {
+    // -ww: in full. Without it, ps cuts the line to the width of a terminal.
+    const words = ["-ww", "-o", "command=", "-p", String(pid)]
+    execFile("ps", words, { timeout: 2_000 }, (error, stdout) =>
+      // ps ends with 1 when there is no such process.
+      resolve(error === null || error.code === 1 ? stdout : undefined)
+    )
+  })
+
 /**
  * Whether the process runs and has this word in its command line. After a reboot its pid may belong
- * to another program.
+ * to another program. True where the command line cannot be read. `proc`: macOS has no such folder.
  */
-export const runsWith = async (pid: number, word: string): Promise<boolean> => {
+export const runsWith = async (pid: number, word: string, proc = "/proc"): Promise<boolean> => {
   if (!runs(pid)) return false
-  const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => undefined)
-  return commandLine === undefined || commandLine.includes(word)
+  if (existsSync(proc)) {
+    const text = await readFile(`${proc}/${pid}/cmdline`, "utf8").catch(() => undefined)
+    return text === undefined || text.includes(word)
+  }
+  // ps rewrites other characters, by the locale.
+  if (!/^[ -[\]-~]*$/.test(word)) return true
+  return (await printedByPs(pid))?.includes(word) ?? true
 }
 
 /**
@@ -90,15 +110,28 @@ export const addressIn = async (folder: Folder): Promise<Address | undefined> =>
 }
 
 /**
+ * The supervisor creates the lock and writes its pid at once. A lock that has no pid for longer is
+ * of a supervisor that a power cut or a full disk stopped between the two.
+ */
+const pidMillisMax = 500
+
+/**
  * Waits until no server holds the folder: after its parent was killed, a server needs a moment to
  * end. False: it is still held after the timeout.
  */
 export const released = async (folder: Folder, timeoutMillis: number): Promise<boolean> => {
   const deadline = AbortSignal.timeout(timeoutMillis)
+  let withPidAt = performance.now()
   for (;;) {
     const holder = await readFile(folder.lock, "utf8").catch(() => undefined)
     if (holder === undefined) return true
-    if (!(await runsWith(Number(holder), folder.lock))) {
+    const now = performance.now()
+    const hasPid = /^[1-9]\d*\s*$/.test(holder)
+    if (hasPid) withPidAt = now
+    const isHeld = hasPid
+      ? await runsWith(Number(holder), folder.lock)
+      : now - withPidAt < pidMillisMax
+    if (!isHeld) {
       await rm(folder.lock, { force: true })
       return true
     }

@@ -1,0 +1,43 @@
+// Whether a server holds the folder of the embedded nats-server, by its lock.
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { writeFile } from "node:fs/promises"
+import { assert, describe, it } from "vitest"
+import { folderAt, released, runsWith } from "#embedded/folder.ts"
+import { temporaryFolder } from "../support/folder.ts"
+
+describe("the lock of an embedded server", () => {
+  // A power cut leaves the first two, a full disk the first.
+  it("is free when its content stays without a pid", () =>
+    Promise.all(
+      ["", "\0\0\0\0", " \n", "0\n", "-1\n"].map(async (text) => {
+        const folder = folderAt(await temporaryFolder())
+        await writeFile(folder.lock, text)
+        assert.isFalse(await released(folder, 0), JSON.stringify(text))
+        assert.isTrue(await released(folder, 2_000), JSON.stringify(text))
+        assert.isFalse(existsSync(folder.lock))
+      })
+    ).then(() => undefined))
+
+  it("is held while the process runs whose pid follows", async () => {
+    const folder = folderAt(await temporaryFolder())
+    const holder = spawn("/bin/sh", ["-c", "read line; :", "holder", folder.lock])
+    await writeFile(folder.lock, "")
+    const waited = released(folder, 700)
+    await writeFile(folder.lock, `${holder.pid}\n`)
+    assert.isFalse(await waited)
+    holder.stdin.end()
+    assert.isTrue(await released(folder, 5_000))
+  })
+})
+
+describe("a process", () => {
+  it("is known by its command line, where the system has no /proc, too", async () => {
+    for (const proc of ["/proc", "/there/is/no/proc"]) {
+      assert.isTrue(await runsWith(process.pid, "node", proc), proc)
+      assert.isFalse(await runsWith(process.pid, "no-such-word", proc), proc)
+      assert.isFalse(await runsWith(0, "node", proc), proc)
+    }
+    assert.isTrue(await runsWith(process.pid, "müsli", "/there/is/no/proc"))
+  })
+})
