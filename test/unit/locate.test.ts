@@ -2,9 +2,11 @@
 import { chmod, mkdir, readdir, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { locateIn } from "#embedded/program/locate.ts"
+import * as Effect from "effect/Effect"
+import { locateIn, locateNatsServer } from "#embedded/program/locate.ts"
 import { install, type Place } from "#embedded/program/place.ts"
 import { isAtLeast, parseVersion } from "#embedded/program/version.ts"
+import { layerOf, readSource } from "#settings/source.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { temporaryFolder } from "../support/folder.ts"
 
@@ -107,6 +109,18 @@ describe("locate", () => {
       assert.strictEqual(await locateIn(place), join(root, "tools/nats-server"))
     )
   })
+
+  it("looks on the PATH of the process, which is no setting of Bellcast", () =>
+    withMachine({ "bin/nats-server": prints("2.15.1") }, async (place, root) => {
+      const before = process.env["PATH"]
+      process.env["PATH"] = `${place.path}:${before}`
+      try {
+        const located = Effect.provide(locateNatsServer, layerOf(readSource({})))
+        assert.strictEqual(await Effect.runPromise(located), join(root, "bin/nats-server"))
+      } finally {
+        process.env["PATH"] = before
+      }
+    }))
 
   it("says in one message what was tried, why it failed and what to do", () =>
     withMachine({ "bin/nats-server": prints("2.9.25") }, async (place) => {

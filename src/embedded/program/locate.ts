@@ -67,20 +67,20 @@ export const locateIn = async (place: Place): Promise<string> => {
   throw new Error([none, ...tried, shortestWay].join("\n"))
 }
 
+/** Where the environment has no PATH. */
+const pathDefault = "/usr/local/bin:/usr/bin:/bin"
 const toolsDir = fileURLToPath(new URL("../../../.tools", import.meta.url))
 
 /** The path of a usable nats-server, fetched if need be. */
 export const locateNatsServer = Effect.gen(function* () {
-  const settings = yield* Config.all({
-    explicit: Config.option(Config.String("BELLCAST_NATS_SERVER")),
-    path: Config.String("PATH").pipe(Config.withDefault("/usr/local/bin:/usr/bin:/bin"))
-  })
+  const explicit = yield* Config.option(Config.String("BELLCAST_NATS_SERVER"))
   return yield* Effect.tryPromise({
     try: (signal) => {
       const say = (line: string) => void process.stderr.write(`${line}\n`)
       return locateIn({
-        explicit: Option.getOrUndefined(settings.explicit) || undefined,
-        path: settings.path,
+        explicit: Option.getOrUndefined(explicit) || undefined,
+        // Config has only settings of Bellcast, whose names begin with BELLCAST_.
+        path: process.env["PATH"] || pathDefault,
         toolsDir,
         release,
         say,
