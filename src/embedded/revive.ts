@@ -36,11 +36,12 @@ const givenUp = makeRateLimitedLog(
   Effect.logError
 )
 
+/** Undefined: the disk cannot be asked, as it fails or is not mounted. */
 const freeBytesOf = (folder: string) =>
-  Effect.promise(async () => {
+  Effect.tryPromise(async () => {
     const { bavail, bsize } = await statfs(folder)
     return bavail * bsize
-  })
+  }).pipe(Effect.orElseSucceed(() => undefined))
 
 const restart = (server: EmbeddedServer, freeBytes: number) =>
   Effect.logWarning("the embedded nats-server stores nothing: restarting it", { freeBytes }).pipe(
@@ -60,9 +61,12 @@ export const revive = Effect.fnUntraced(function* (
   const look = Effect.gen(function* () {
     if (!isSilent()) return
     const now = yield* monotonicMillis
-    const freeBytes = yield* freeBytesOf(folder)
+    const found = yield* freeBytesOf(folder)
+    const freeBytes = found ?? 0
     const remedy = remedyOf(restartedAt, now, freeBytes)
-    if (remedy === "needsSpace") yield* needsSpace({ freeBytes, freeBytesMin, folder })
+    if (remedy === "needsSpace") {
+      yield* needsSpace({ freeBytes: found ?? "unknown", freeBytesMin, folder })
+    }
     if (remedy === "giveUp") yield* givenUp({ restarts: restartedAt.length, logFile })
     if (remedy !== "restart") return
     restartedAt.push(now)

@@ -1,8 +1,12 @@
 // When the writes of a connection say that a stream stores nothing, and what is done about an
 // embedded server then.
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { assert, describe, it } from "vitest"
-import { freeBytesMin, remedyOf, restartsMax, settleMillis } from "#embedded/revive.ts"
+import { freeBytesMin, remedyOf, restartsMax, revive, settleMillis } from "#embedded/revive.ts"
 import { Silences } from "#nats/connection/silence.ts"
+import { temporaryFolder } from "../support/folder.ts"
 
 describe("streams that acknowledge no write", () => {
   /** Writes that were sent at these times and given up two seconds later. */
@@ -51,5 +55,30 @@ describe("an embedded server that stores nothing", () => {
     const restarts = Array.from({ length: restartsMax }, (_, n) => n * 60_000)
     assert.equal(remedyOf(restarts, 5 * 60_000, freeBytesMin), "giveUp")
     assert.equal(remedyOf(restarts, 60 * 60_000, freeBytesMin), "restart")
+  })
+
+  it("is restarted by the next look after one at which its disk could not be asked", async () => {
+    const folder = join(await temporaryFolder(), "mounted-later")
+    let looks = 0
+    const restarted = Promise.withResolvers<void>()
+    const server = {
+      url: "nats://127.0.0.1",
+      pid: 0,
+      folder,
+      logFile: "",
+      ended: new Promise<never>(() => undefined),
+      restart: async () => restarted.resolve(),
+      stop: () => Promise.resolve()
+    }
+    const isSilent = () => {
+      looks += 1
+      if (looks === 2) mkdirSync(folder)
+      return true
+    }
+    const watched = Effect.andThen(
+      revive(server, isSilent),
+      Effect.promise(() => restarted.promise)
+    )
+    await Effect.runPromise(Effect.timeout(Effect.scoped(watched), "5 seconds"))
   })
 })
