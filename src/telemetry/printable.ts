@@ -20,3 +20,22 @@ export const printable = (text: string): string =>
 
 /** JSON on one line. JSON.stringify escapes only C0; more escapes do not change the value. */
 export const printableJson = (value: unknown): string => printable(JSON.stringify(value))
+
+/** Without the quotes. */
+const printedChars = (text: string): number => printableJson(text).length - 2
+
+/**
+ * The beginning of a text that takes at most so many characters in a line of JSON. A control
+ * character, such as a byte from 0x80 to 0x9f of a header, takes six.
+ */
+export const cutToPrinted = (text: string, charsMax: number): string => {
+  if (text.length <= charsMax && printedChars(text) <= charsMax) return text
+  let left = charsMax
+  let end = 0
+  for (const character of text) {
+    left -= printedChars(character)
+    if (left < 0) return text.slice(0, end)
+    end += character.length
+  }
+  return text
+}

@@ -1,6 +1,9 @@
 // What a log line may say, and that none is lost.
 import { spawnSync } from "node:child_process"
+import { Effect, Logger } from "effect"
 import { assert, describe, it } from "vitest"
+import { logRequest } from "#gateway/pipeline/request-log.ts"
+import { printableJson } from "#telemetry/printable.ts"
 import { fieldOf, withoutSecrets } from "#telemetry/redaction.ts"
 
 describe("a URL in a line", () => {
@@ -174,5 +177,30 @@ describe("a text from a client", () => {
       read.filter(({ msg }) => msg !== "summary").map(({ msg }) => msg),
       hostile
     )
+  })
+})
+
+describe("the line of a request", () => {
+  // "\u0080" and the other controls take six characters, a quote two.
+  it.for(["a", '"', "\u0080", "\u202e", "\u{e0041}"])("is short however many %j arrive", (each) => {
+    const long = each.repeat(16_000)
+    const headers = { "user-agent": long, "accept-language": long, "x-request-id": long }
+    const request = { method: "GET", target: `/v1/${long}?_limit=1&${long}`, headers }
+    const trace = { began: 0, caller: undefined, person: undefined }
+    const lines: Array<string> = []
+    const logger = Logger.make<unknown, void>(({ message }) => void lines.push(line(message)))
+    const line = (message: unknown) => printableJson((message as ReadonlyArray<unknown>)[1])
+    const response = { status: 200, headers: {}, errno: 0 }
+    Effect.runSync(
+      Effect.provide(
+        logRequest(request as never, response, trace, 1, false),
+        Logger.layer([logger])
+      )
+    )
+    assert.lengthOf(lines, 1)
+    assert.isBelow(lines[0]!.length, 3_000)
+    const { agent } = JSON.parse(lines[0]!) as { readonly agent: string }
+    assert.isTrue(long.startsWith(agent) && agent !== "")
+    assert.isAtMost(printableJson(agent).length, 202)
   })
 })

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type { Caller } from "#identity/identity.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { cutToPrinted } from "#telemetry/printable.ts"
 import type { ApiRequest, ApiResponse } from "../http/request.ts"
 
 /** Parameters of lists with values as the API reads them: numbers and names of fields. */
@@ -61,6 +62,18 @@ export const isQuiet = (
   person === undefined &&
   (!isLogged || (status < 400 && endpoint !== undefined && probes.has(endpoint)))
 
+/** Characters of the path, and of the query, in a line. */
+const targetCharsMax = 1_024
+/**
+ * Characters of a header in a line. Anybody may send headers of 16 KiB, a hundred times a second:
+ * uncut, they would fill the disk.
+ */
+const headerCharsMax = 200
+const ridCharsMax = 128
+
+const headerOf = (value: string | undefined, charsMax = headerCharsMax): string | undefined =>
+  value === undefined ? undefined : cutToPrinted(value, charsMax)
+
 /** Writes the line, at debug if it is quiet. */
 export const logRequest = (
   request: ApiRequest,
@@ -74,12 +87,12 @@ export const logRequest = (
   const write = quiet ? Effect.logDebug : Effect.logInfo
   return write(request.batched ? "subrequest.summary" : "request.summary", {
     method: request.method,
-    path: withoutAddresses(path).slice(0, 1024),
-    querystring: redact(query.join("?")).slice(0, 1024),
-    agent: headers["user-agent"],
-    lang: headers["accept-language"],
+    path: cutToPrinted(withoutAddresses(path), targetCharsMax),
+    querystring: cutToPrinted(redact(query.join("?")), targetCharsMax),
+    agent: headerOf(headers["user-agent"]),
+    lang: headerOf(headers["accept-language"]),
     // The id of a load balancer links this line to the balancer's log. Otherwise make one.
-    rid: headers["x-request-id"]?.slice(0, 128) ?? randomUUID(),
+    rid: headerOf(headers["x-request-id"], ridCharsMax) ?? randomUUID(),
     uid: caller?.id,
     authn_type: caller?.policy,
     ...(response.broadcast === undefined ? {} : { broadcast: response.broadcast }),
