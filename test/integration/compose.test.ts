@@ -32,7 +32,8 @@ describe("compose.yaml", () => {
     for (const line of [
       "read_only: true",
       "cap_drop: [ALL]",
-      'security_opt: ["no-new-privileges:true"]'
+      'security_opt: ["no-new-privileges:true"]',
+      '  options: { max-size: 50m, max-file: "3" }'
     ])
       assert.include(hardened.split("\n"), line)
     assert.notMatch(blockOf("nats"), /^ports:/m)
