@@ -23,6 +23,8 @@ export interface LaunchOptions {
   readonly login?: boolean | undefined
   /** Called before a wait for a server whose service may be being stopped. Unset: no wait. */
   readonly waits?: (() => void) | undefined
+  /** Called every 10 s while nats-server recovers its streams. */
+  readonly recovers?: ((seconds: number) => void) | undefined
 }
 
 export interface RunningServer extends Address {
@@ -31,7 +33,8 @@ export interface RunningServer extends Address {
   readonly stop: () => Promise<void>
 }
 
-const readyTimeoutMillis = 20_000
+/** nats-server listens once JetStream has recovered: minutes, with a large store after a crash. */
+export const readiness = { millisMax: 300_000, sayMillis: 10_000 }
 /** Time for the supervisor to notice that its parent was killed. */
 const noticeMillis = 500
 /** Longer than the 5 s after which the supervisor kills a server that does not stop. */
@@ -99,22 +102,34 @@ const demandFree = async (folder: Folder, waits: LaunchOptions["waits"]): Promis
   throw await inUse(folder, " If its service is being stopped, start again when it has.")
 }
 
-const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> => {
-  const deadline = AbortSignal.timeout(readyTimeoutMillis)
+/** Waits until the server takes connections. `recovers` is called with the seconds so far. */
+export const ready = async (
+  supervisor: Supervisor,
+  folder: Folder,
+  recovers: LaunchOptions["recovers"],
+  { millisMax, sayMillis } = readiness
+): Promise<Address> => {
+  const began = performance.now()
+  let said = 0
   let ended: number | undefined
   void supervisor.exited.then((code) => {
     ended = code
   })
-  while (!deadline.aborted && ended === undefined) {
+  while (ended === undefined && performance.now() - began < millisMax) {
     const address = await addressIn(folder)
     if (address !== undefined) return address
-    await sleep(5)
+    if (performance.now() - began >= (said + 1) * sayMillis) {
+      said += 1
+      recovers?.((said * sayMillis) / 1_000)
+    }
+    // A start takes tens of milliseconds, a recovery minutes.
+    await sleep(said === 0 ? 5 : 100)
   }
   if (ended === lockTaken) throw await inUse(folder)
   await supervisor.stop()
   const what =
     ended === undefined
-      ? `was not ready within ${readyTimeoutMillis / 1000} s`
+      ? `was not ready within ${millisMax / 1000} s`
       : `ended with code ${ended} at start`
   throw new Error(
     [`nats-server ${what}.`, supervisor.printed().trim(), await logTail(folder, 5)]
@@ -125,7 +140,14 @@ const ready = async (supervisor: Supervisor, folder: Folder): Promise<Address> =
 
 /** Starts the server. Rejects with what nats-server printed, or with who holds the folder. */
 export const launch = async (options: LaunchOptions): Promise<RunningServer> => {
-  const { binary, login = false, port = anyPort, syncInterval = "always", waits } = options
+  const {
+    binary,
+    login = false,
+    port = anyPort,
+    recovers,
+    syncInterval = "always",
+    waits
+  } = options
   const folder = folderAt(options.folder)
   await mkdir(folder.root, { recursive: true })
   // The folder holds the password, and the data of subscribers and publishers.
@@ -140,7 +162,7 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   const start = async (at: number) => {
     await replace(folder.config, configOf(folder, at, syncInterval, password, storage))
     const supervisor = supervise(binary, folder)
-    return { supervisor, address: await ready(supervisor, folder) }
+    return { supervisor, address: await ready(supervisor, folder, recovers) }
   }
   const { address, supervisor } = await start(free).catch(async (error: unknown) => {
     // Another process may take the port after the check that it is free.

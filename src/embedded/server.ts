@@ -94,6 +94,7 @@ export const embeddedServer = Effect.fn("embedded.server")(function* (dataDir: s
     folder: join(dataDir, "nats"),
     port: portWanted,
     login: true,
-    waits: () => run(Effect.logInfo(waiting))
+    waits: () => run(Effect.logInfo(waiting)),
+    recovers: (seconds) => run(Effect.logInfo(`nats-server recovers its streams: ${seconds} s`))
   })
 })

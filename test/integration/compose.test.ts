@@ -39,6 +39,10 @@ describe("compose.yaml", () => {
     assert.notMatch(blockOf("nats"), /^ports:/m)
   })
 
+  it("gives NATS minutes to recover its streams before it counts as unhealthy", () => {
+    assert.match(blockOf("nats"), /^ +start_period: 5m$/m)
+  })
+
   it("names images by their exact version, the one of the Makefile", () => {
     assert.match(blockOf("nats"), /^image: nats:\d+\.\d+\.\d+-alpine$/m)
     const [, version] = /^NODE_VERSION := (\d+\.\d+\.\d+)$/m.exec(file("Makefile")) ?? []

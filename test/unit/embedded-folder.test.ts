@@ -4,6 +4,7 @@ import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { assert, describe, it } from "vitest"
 import { folderAt, released, runsWith } from "#embedded/folder.ts"
+import { readiness, ready } from "#embedded/launch.ts"
 import { temporaryFolder } from "../support/folder.ts"
 
 describe("the lock of an embedded server", () => {
@@ -39,5 +40,26 @@ describe("a process", () => {
       assert.isFalse(await runsWith(0, "node", proc), proc)
     }
     assert.isTrue(await runsWith(process.pid, "müsli", "/there/is/no/proc"))
+  })
+})
+
+describe("a server that recovers its streams", () => {
+  it("is waited for as long as it lives, at most 5 minutes, and the wait is logged", async () => {
+    const folder = folderAt(await temporaryFolder())
+    const said: Array<number> = []
+    const wait = (exited: Promise<number>, millisMax: number) =>
+      ready(
+        { exited, printed: () => "", stop: () => Promise.resolve() },
+        folder,
+        (seconds) => said.push(seconds),
+        { millisMax, sayMillis: 50 }
+      ).catch((error: Error) => error.message)
+    assert.strictEqual(
+      await wait(new Promise(() => {}), 400),
+      "nats-server was not ready within 0.4 s."
+    )
+    assert.deepEqual(said.slice(0, 2), [0.05, 0.1])
+    assert.match(String(await wait(Promise.resolve(3), 60_000)), /ended with code 3 at start/)
+    assert.deepEqual(readiness, { millisMax: 300_000, sayMillis: 10_000 })
   })
 })
