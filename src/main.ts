@@ -205,7 +205,7 @@ const service = Layer.unwrap(
     const secrets = yield* Secrets
     const natsServer = Option.isSome(settings.natsUrl)
       ? Option.none()
-      : Option.some(yield* startEmbedded(settings.dataDir))
+      : Option.some(yield* startEmbedded(settings.dataDir, stop.isRequested))
     const natsUrl = Option.getOrElse(settings.natsUrl, () => Option.getOrThrow(natsServer).url)
     const gateway = yield* GatewaySettings
     const apiPath = `/${versionPrefix}/`

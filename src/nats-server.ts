@@ -35,18 +35,37 @@ const write = (note: string, policies: string) =>
       })
   })
 
+/**
+ * Ends this process when the server has ended. While a stop is under way the drain goes on, which
+ * stop.ts bounds: systemd may have stopped both processes at once.
+ */
+export const endWith = (
+  { ended }: Pick<EmbeddedServer, "ended">,
+  isStopping: () => boolean,
+  exit: () => void = () => process.exit(1)
+) =>
+  Effect.flatMap(
+    Effect.promise(() => ended),
+    (how) =>
+      isStopping()
+        ? Effect.logWarning("the embedded nats-server has ended before this process did", how)
+        : Effect.andThen(
+            Effect.logFatal("the embedded nats-server has ended", how),
+            Effect.sync(exit)
+          )
+  )
+
 /** Starts the embedded nats-server. If it ends, this process ends too. */
-export const startEmbedded = Effect.fnUntraced(function* (dataDir: string) {
+export const startEmbedded = Effect.fnUntraced(function* (
+  dataDir: string,
+  isStopping: () => boolean
+) {
   const policies = (yield* Source).found.get("BELLCAST_AUTH_POLICIES")
   const { policies: note } = folderAt(join(dataDir, "nats"))
   yield* refuseOpening(note, policies)
   const server = yield* embeddedServer(dataDir)
   if (policies !== undefined) yield* write(note, policies.value)
-  yield* Effect.promise(() => server.ended).pipe(
-    Effect.andThen((ended) => Effect.logFatal("the embedded nats-server has ended", ended)),
-    Effect.andThen(Effect.sync(() => process.exit(1))),
-    Effect.forkScoped
-  )
+  yield* Effect.forkScoped(endWith(server, isStopping))
   return server
 })
 

@@ -13,6 +13,8 @@ export interface Stop {
   waitMillis: number
   /** Waits so long if a signal told the process to stop, and it can be trusted to serve. */
   readonly wait: Effect.Effect<void>
+  /** Whether a signal told the process to stop. */
+  readonly isRequested: () => boolean
 }
 
 /**
@@ -21,14 +23,17 @@ export interface Stop {
  */
 export const watchStop = (isBroken: () => boolean): Stop => {
   let isTold = false
+  let isRequested = false
   const stop: Stop = {
     waitMillis: 0,
+    isRequested: () => isRequested,
     wait: Effect.suspend(() =>
       isTold && !isBroken() ? Effect.sleep(stop.waitMillis) : Effect.void
     )
   }
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     process.once(signal, () => {
+      isRequested = true
       isTold = signal === "SIGTERM"
       const millisMax = drainMillisMax + (isTold ? stop.waitMillis : 0)
       setTimeout(() => process.exit(1), millisMax).unref()

@@ -2,9 +2,11 @@
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
+import * as Effect from "effect/Effect"
 import { assert, describe, it } from "vitest"
 import { folderAt, released, runsWith } from "#embedded/folder.ts"
 import { readiness, ready } from "#embedded/launch.ts"
+import { endWith } from "../../src/nats-server.ts"
 import { temporaryFolder } from "../support/folder.ts"
 
 describe("the lock of an embedded server", () => {
@@ -62,4 +64,23 @@ describe("a server that recovers its streams", () => {
     assert.match(String(await wait(Promise.resolve(3), 60_000)), /ended with code 3 at start/)
     assert.deepEqual(readiness, { millisMax: 300_000, sayMillis: 10_000 })
   })
+})
+
+it("ends the process with its server, but not in the middle of a stop", async () => {
+  const exits = async (isStopping: boolean) => {
+    let count = 0
+    const server = { ended: Promise.resolve({ code: 128 }) }
+    await Effect.runPromise(
+      endWith(
+        server,
+        () => isStopping,
+        () => {
+          count += 1
+        }
+      )
+    )
+    return count
+  }
+  assert.strictEqual(await exits(false), 1)
+  assert.strictEqual(await exits(true), 0)
 })
