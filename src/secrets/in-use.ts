@@ -21,7 +21,10 @@ export const adoptedKeys = Effect.gen(function* () {
   return adopted
 })
 
-/** Number of stored subscriptions for each key. Subscriptions without a noted key have `oldest`. */
+/**
+ * Number of stored subscriptions for each key. Subscriptions without a noted key have `oldest`.
+ * Those of a user whose list changes meanwhile may be counted twice.
+ */
 export const usesOf = Effect.fnUntraced(function* (oldest: string) {
   const uses = new Map<string, number>()
   yield* eachEntry("subscriptions", (_, value) => {

@@ -1,6 +1,8 @@
 // The way out: one line for each live subscription, which an import of another service reads.
 import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { DeliverPolicy, jetstream } from "@nats-io/jetstream"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type Kept, readAll } from "#nats/stream/read-all.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import {
   formerBrowser,
@@ -11,6 +13,7 @@ import {
   settingsOn
 } from "../support/imports.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type Service, startService, vapid } from "../support/service.ts"
@@ -128,5 +131,74 @@ describe("an export", { timeout: 60_000 }, () => {
       process.stdout.isTTY = isTTY
     }
     assert.isNotEmpty(linesIn((await exported("-")).stdout))
+  })
+})
+
+/** A stream with 600 keys, and what a reader sees of it. */
+const startReading = async (kept: Kept) => {
+  const admin = await connectAdmin(nats.url)
+  const js = jetstream(admin.nc)
+  const name = `READ-${kept}`
+  const write = (n: number) => js.publish(`${name}.k${n}`)
+  const all = Array.from({ length: 600 }, (_, n) => n)
+  const ofBucket = { max_msgs_per_subject: 1, deliver_policy: DeliverPolicy.LastPerSubject }
+  const { deliver_policy = DeliverPolicy.All, ...config } = kept === "last" ? ofBucket : {}
+  await admin.jsm.streams.add({ name, subjects: [`${name}.>`], ...config })
+  await Promise.all(all.map(write))
+  const batches = readAll(js, name, kept, { filter_subjects: [`${name}.>`], deliver_policy })
+  const seen: Array<string> = []
+  return {
+    write,
+    remove: (n: number) => admin.jsm.streams.purge(name, { filter: `${name}.k${n}` }),
+    /** Reads one batch. False: there is no more. */
+    next: async () => {
+      const { done, value } = await batches.next()
+      for (const { subject } of value ?? []) seen.push(subject)
+      return done !== true
+    },
+    messages: () => seen.length,
+    keys: () => new Set(seen).size,
+    [Symbol.asyncDispose]: async () => {
+      await admin.jsm.streams.delete(name)
+      await admin.nc.close()
+    }
+  }
+}
+
+describe("a reader", () => {
+  it("of a bucket misses no entry that changes before it is read", async () => {
+    await using reading = await startReading("last")
+    await reading.next()
+    await reading.write(1)
+    await reading.write(550)
+    while (await reading.next());
+    assert.equal(reading.keys(), 600)
+  })
+
+  it("of a bucket ends although entries are removed before they are read", async () => {
+    await using reading = await startReading("last")
+    await reading.next()
+    for (let n = 500; n < 600; n++) await reading.remove(n)
+    while (await reading.next());
+    assert.equal(reading.keys(), 500)
+  })
+
+  it("of a bucket ends although entries never stop changing", async () => {
+    await using reading = await startReading("last")
+    let isEnded = false
+    const writer = async () => {
+      for (let n = 0; !isEnded; n = (n + 7) % 600) await reading.write(n)
+    }
+    const writers = [writer(), writer(), writer()]
+    while (await reading.next());
+    isEnded = true
+    await Promise.all(writers)
+    assert.equal(reading.keys(), 600)
+  })
+
+  it("of a stream ends where the stream ended at the start", async () => {
+    await using reading = await startReading("all")
+    while (await reading.next()) for (let n = 0; n < 200; n++) await reading.write(n)
+    assert.equal(reading.messages(), 600)
   })
 })

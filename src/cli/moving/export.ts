@@ -49,12 +49,13 @@ const linesOf = Effect.fnUntraced(function* ({ key, value }: Entry<SubscriptionL
 })
 
 const usersWithLists = Effect.gen(function* () {
-  const users: Array<EntryKey<"subscriptions">> = []
+  // A set: a list that changes meanwhile may come twice.
+  const users = new Set<EntryKey<"subscriptions">>()
   yield* eachEntry("subscriptions", (key, value) => {
     if (isUserToken(key) && "subscriptions" in value && Object.keys(value.subscriptions).length > 0)
-      users.push(keys.subscriptions(key))
+      users.add(keys.subscriptions(key))
   })
-  return users
+  return [...users]
 })
 
 /** Passes the line of each live subscription to `write`, and returns how many there were. */

@@ -48,7 +48,7 @@ const newestOf = Effect.fnUntraced(function* (
     opt_start_seq: Math.max(1, last - newestMax + 1)
   }
   yield* attempt(`read ${name}`, async () => {
-    for await (const batch of readAll(js, name, options))
+    for await (const batch of readAll(js, name, "last", options))
       for (const msg of batch) {
         if (msg.data.length === 0 || msg.subject.endsWith(`.${metaKey}`)) continue
         const stream = sourceOf(bucket, msg.subject)

@@ -36,7 +36,7 @@ export const registrationsUnder = (
 /**
  * Passes every entry of a bucket to `see`, with `meta`: the text, the revision, and when the server
  * stored it, in milliseconds since the epoch. The text of an entry that a client of NATS deleted is
- * empty. Reads the whole bucket.
+ * empty. An entry that changes meanwhile may come twice; none is missed. Reads the whole bucket.
  */
 export const eachStored = (
   bucket: BucketName,
@@ -49,7 +49,7 @@ export const eachStored = (
         filter_subjects: [`${prefix}>`],
         deliver_policy: DeliverPolicy.LastPerSubject
       }
-      for await (const batch of readAll(js, bucketStream(bucket), options))
+      for await (const batch of readAll(js, bucketStream(bucket), "last", options))
         for (const msg of batch)
           see(msg.subject.slice(prefix.length), msg.string(), msg.seq, msg.time.getTime())
     })
@@ -76,8 +76,8 @@ export const scanEntries = <B extends BucketName>(
   )
 
 /**
- * Passes every entry of a bucket but `meta` to `see`, with when the server stored it. Reads the
- * whole bucket.
+ * Passes every entry of a bucket but `meta` to `see`, with when the server stored it. An entry that
+ * changes meanwhile may come twice; none is missed. Reads the whole bucket.
  */
 export const eachEntry = <B extends BucketName>(
   bucket: B,

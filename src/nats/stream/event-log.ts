@@ -174,7 +174,7 @@ const replayWith =
   ({ js }: Nats["Service"]): Replay =>
   (stream, filters, each) => {
     const options = { filter_subjects: [...filters], deliver_policy: DeliverPolicy.All }
-    const batches = readAll(js, streams[stream].name, options)
+    const batches = readAll(js, streams[stream].name, "all", options)
     return eachOf(batches, (msg) => each(storedOfGiven(msg)))
   }
 
