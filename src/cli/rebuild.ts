@@ -114,6 +114,7 @@ const noteTaken = Effect.fnUntraced(function* (taken: number) {
 /** The projector of a rebuild: nobody waits for what it has applied. */
 const silent = Watermark.of({
   announce: () => Effect.void,
+  retract: Effect.void,
   reached: (seq) =>
     new NatsUnavailable({
       operation: "projection",

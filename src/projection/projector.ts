@@ -93,6 +93,8 @@ export const start = Effect.map(make(0, 0, false), ({ follower }) => follower)
  */
 const startLive = Effect.fnUntraced(function* (from: number) {
   const foldedUpTo = (yield* streamState(streams.log))?.lastSeq ?? 0
+  const { retract } = yield* Watermark
+  yield* Effect.addFinalizer(() => retract)
   const { follower, sets } = yield* make(from, foldedUpTo, true)
   const lookFor = (what: string, look: Effect.Effect<boolean, NatsUnavailable, Nats>) =>
     look.pipe(

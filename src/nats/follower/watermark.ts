@@ -49,6 +49,11 @@ export class Watermark extends Context.Service<
     ) => Effect.Effect<Applied, NatsUnavailable>
     /** For the projector: announces the watermark to all processes. */
     readonly announce: (applied: Applied) => Effect.Effect<void>
+    /**
+     * For a projector that ends: this process does not respond with its watermark any more. The
+     * next projector may run elsewhere, and a request takes the first response.
+     */
+    readonly retract: Effect.Effect<void>
   }
 >()("bellcast/nats/Watermark") {
   static readonly layer = Layer.effect(
@@ -70,7 +75,10 @@ export class Watermark extends Context.Service<
             state.own = applied
             update(state, applied)
             pubsub.publish(subjects.applied, applied)
-          })
+          }),
+        retract: Effect.sync(() => {
+          state.own = undefined
+        })
       })
     })
   )
