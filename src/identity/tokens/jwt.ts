@@ -33,6 +33,12 @@ const faultOf = (error: unknown): string => {
   return "the token cannot be read"
 }
 
+/** Throws what is wrong with a token if its signature is right. */
+const unlessSigned = (error: unknown): undefined => {
+  if (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed)
+    throw error
+}
+
 const kidCharsMax = 200
 
 /** The members of a part of a JWT, without a check of its signature; undefined: no JWT. */
@@ -111,10 +117,10 @@ export const verifyJwt = (
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
       for await (const each of error) {
-        const verified = await jwtVerify(token, each, options).catch(() => undefined)
+        const verified = await jwtVerify(token, each, options).catch(unlessSigned)
         if (verified !== undefined) return verified.payload
       }
-      throw error
+      throw new errors.JWSSignatureVerificationFailed()
     }
   }
   return Effect.promise(() => verify().catch(faultOf))
@@ -134,6 +140,8 @@ export const claimsOfIssuer = Effect.fnUntraced(function* (
       verifyJwt(token, { keySet: keys }, algorithms, now)
     )
   const first = yield* verify(yield* keySet.current)
-  // The issuer may have a new key.
-  return first === unknownKey ? yield* verify(yield* keySet.refreshed(kidOf(token))) : first
+  const kid = kidOf(token)
+  // The issuer may have a new key. Without a `kid` a former key fits, and only the signature tells.
+  const mayBeNew = first === unknownKey || (first === wrongSignature && kid === "")
+  return mayBeNew ? yield* verify(yield* keySet.refreshed(kid)) : first
 })

@@ -3,9 +3,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
+import { exportJWK, generateKeyPair, SignJWT } from "jose"
 import { IdentityUnavailable } from "#identity/errors.ts"
 import type { ProviderResponse } from "#identity/provider/client.ts"
 import { makeKeySet } from "#identity/provider/key-set.ts"
+import { claimsOfIssuer } from "#identity/tokens/jwt.ts"
 
 const issuer = "https://login.example.org"
 
@@ -167,6 +169,50 @@ describe("the keys of an issuer", () => {
         const keySet = yield* makeKeySet("openid", issuer, send)
         assert.strictEqual((yield* Effect.flip(keySet.current))._tag, "IdentityUnavailable")
         assert.strictEqual(asked.fetches, 0)
+      })
+    )
+})
+
+/** A key pair without a `kid`, and tokens that it signs. */
+const pairWithoutKid = Effect.promise(async () => {
+  const { privateKey, publicKey } = await generateKeyPair("ES256", { extractable: true })
+  const tokenOf = (sub: string, exp?: number) => {
+    const token = new SignJWT({ sub, ...(exp === undefined ? {} : { exp }) })
+    return token.setProtectedHeader({ alg: "ES256" }).sign(privateKey)
+  }
+  return { key: await exportJWK(publicKey), tokenOf }
+})
+
+describe("a token without the name of its key", () => {
+  // With several keys each is tried.
+  for (const former of [1, 2])
+    it.effect(`is accepted at once with a new key that replaces ${former}, but no forged one`, () =>
+      Effect.gen(function* () {
+        const [next, forger, ...before] = yield* Effect.all(
+          Array.from({ length: 2 + former }, () => pairWithoutKid)
+        )
+        let keys = before.map(({ key }) => key)
+        let fetches = 0
+        const keySet = yield* makeKeySet("openid", issuer, ({ url }) => {
+          if (!url.endsWith("/jwks"))
+            return Effect.succeed({ status: 200, json: { issuer, jwks_uri: `${issuer}/jwks` } })
+          fetches += 1
+          return Effect.succeed({ status: 200, json: { keys } })
+        })
+        const claimsFor = (token: Promise<string>) =>
+          Effect.flatMap(
+            Effect.promise(() => token),
+            (text) => claimsOfIssuer(text, keySet)
+          )
+        yield* TestClock.adjust("1 hour")
+        assert.deepStrictEqual(yield* claimsFor(before[0]!.tokenOf("ann")), { sub: "ann" })
+        assert.isString(yield* claimsFor(before[0]!.tokenOf("ann", 1)))
+        assert.strictEqual(fetches, 1)
+        keys = [next!.key, ...keys.slice(1)]
+        assert.deepStrictEqual(yield* claimsFor(next!.tokenOf("ann")), { sub: "ann" })
+        for (let n = 0; n < 10; n += 1)
+          assert.strictEqual(yield* claimsFor(forger!.tokenOf("ann")), "the signature is wrong")
+        assert.strictEqual(fetches, 2)
       })
     )
 })
