@@ -38,6 +38,15 @@ const isAddress = (one: string): boolean => {
 export const demandsTls = (list: string): boolean =>
   natsUrls(list).some((one) => URL.parse(one)?.protocol === "tls:")
 
+/** Whether an address has another login than the first one, which the client uses for all. */
+const hasOtherLogins = (urls: ReadonlyArray<string>): boolean => {
+  const logins = urls.map((one) => {
+    const { password, username } = new URL(one)
+    return username === "" && password === "" ? undefined : `${username}:${password}`
+  })
+  return logins.some((login) => login !== undefined && login !== logins[0])
+}
+
 /**
  * Why a list cannot be used. Never quotes it. A mix of nats:// and tls:// is refused: the client
  * demands TLS of all servers or of none, as the servers of a cluster announce each other.
@@ -45,8 +54,10 @@ export const demandsTls = (list: string): boolean =>
 export const natsUrlFault = (list: string): string | undefined => {
   const urls = natsUrls(list)
   if (!urls.every(isAddress)) return `Expected ${form}`
-  return demandsTls(list) && !urls.every(demandsTls)
-    ? "Expected tls:// before every address or before none"
+  if (demandsTls(list) && !urls.every(demandsTls))
+    return "Expected tls:// before every address or before none"
+  return hasOtherLogins(urls)
+    ? "Expected one login: that of the first address is used for all; write it there, no other"
     : undefined
 }
 

@@ -17,6 +17,7 @@ it.for([
   "tls://a,TLS://b:1",
   "u:p@a",
   "nats://TOKEN@a/",
+  "u:p@a,u:p@b",
   "u:p%40ss%2Fw%25rd@a:4222, b"
 ])("%s may be set", (url) => {
   assert.equal(natsUrlFault(url), undefined)
@@ -42,6 +43,14 @@ it.for([
 it.for(["nats://a,tls://b", "tls://u:p@a,b:4222"])("%s may not: it mixes both", (url) => {
   assert.equal(natsUrlFault(url), "Expected tls:// before every address or before none")
 })
+
+it.for(["u:p@a,u:q@b", "u:p@a,v:p@b", "a,u:p@b", "TOKEN@a,OTHER@b"])(
+  "%s may not: only the first login would be used",
+  (url) => {
+    const fault = "Expected one login: that of the first address is used for all; "
+    assert.equal(natsUrlFault(url), `${fault}write it there, no other`)
+  }
+)
 
 const beside = ": Expected tls:// in BELLCAST_NATS_URL beside it"
 it.for([
