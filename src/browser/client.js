@@ -11,9 +11,7 @@ class BellcastError extends Error {
   /** @param {any} [cause] */
   constructor(code, retryable = false, cause, retryAfter = 0) {
     super(`Bellcast: ${code}`, { cause })
-    this.code = code
-    this.retryable = retryable
-    this.retryAfter = retryAfter * second || 2 * second
+    Object.assign(this, { code, retryable, retryAfter: (retryAfter || 2) * second })
   }
 }
 
@@ -78,12 +76,9 @@ const isSame = (fields, record) =>
 
 const idOf = async (endpoint) => {
   const text = JSON.stringify(endpoint.replace(/(\/fcm.googleapis.com).wp/, "$1/fcm/send"))
-  const bytes = new TextEncoder().encode(text)
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))
-  return [...hash].map((byte) => byte.toString(16).padStart(2, "0")).join("")
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))
+  return [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, "0")).join("")
 }
-
-const pathOf = async (endpoint) => `/subscriptions/${await idOf(endpoint)}`
 
 const registrationOf = (channel) => {
   try {
@@ -96,7 +91,6 @@ const registrationOf = (channel) => {
 /** For users called `constructor`. */
 const bare = (users) => ({ __proto__: null, ...users })
 
-/** Members of a record without a subscription. */
 const none = { endpoint: null, p256dh: null, auth: null, renewal: null, checked: 0 }
 
 /** Firefox forgets it offline and rejects. */
@@ -110,11 +104,9 @@ const supportOf = (options) => {
   return standalone === false ? "install-first" : "unsupported"
 }
 
-/** @type {any} */
 let latest
 
 class Push extends EventTarget {
-  /** @type {any} */
   state
   /** @type {any} */
   error = null
@@ -228,9 +220,9 @@ class Push extends EventTarget {
   async channels() {
     const names = []
     for (let next = this.#api; next; ) {
-      const path = `/registrations${new URL(next).search}`
-      const { body, headers } = await this.#ask("GET", path)
-      names.push(...body.data.map(({ id }) => id))
+      const { search } = new URL(next)
+      const { body, headers } = await this.#ask("GET", `/registrations${search}`)
+      for (const { id } of body.data) names.push(id)
       next = headers.get("next-page")
     }
     return names
@@ -239,8 +231,7 @@ class Push extends EventTarget {
   async #sync(isRepeated = false) {
     if (supportOf(this.#options)) return this.state
     this.#last = Date.now()
-    /** @type {any} */
-    let error = null
+    let error
     try {
       await this.#prepare()
       await this.#alone(() => this.#agree())
@@ -259,7 +250,7 @@ class Push extends EventTarget {
   async #publish(error) {
     const state = await this.#look().catch(() => "off")
     const isChanged = state !== this.state || error?.code !== this.error?.code
-    Object.assign(this, { error, state })
+    Object.assign(this, { error: error ?? null, state })
     if (isChanged) this.dispatchEvent(new Event("change"))
     return state
   }
@@ -286,7 +277,6 @@ class Push extends EventTarget {
     return this.#registration?.scope ?? `${location.origin}/`
   }
 
-  /** The worker need not control the page. */
   async #prepare() {
     const { registration, worker } = this.#options
     if (this.#isReady) return
@@ -496,7 +486,7 @@ class Push extends EventTarget {
       const { status } =
         moves && key !== (await this.#serviceKey())
           ? await this.#ask("POST", "/subscriptions", { body: { data }, accepts: [400, 403, 123] })
-          : await this.#ask("GET", await pathOf(endpoint), { accepts: [404] })
+          : await this.#ask("GET", `/subscriptions/${await idOf(endpoint)}`, { accepts: [404] })
       if (status < 300) {
         claimed.push(endpoint)
         if (!record.key?.includes(key)) record.key = [record.key, key].join()
@@ -520,7 +510,8 @@ class Push extends EventTarget {
   }
 
   async #remove(endpoint) {
-    await this.#ask("DELETE", await pathOf(endpoint), { accepts: [404], keepalive: true })
+    const path = `/subscriptions/${await idOf(endpoint)}`
+    await this.#ask("DELETE", path, { accepts: [404], keepalive: true })
   }
 
   async #serviceKey() {
