@@ -104,7 +104,7 @@ const supportOf = (options) => {
   return standalone === false ? "install-first" : "unsupported"
 }
 
-let latest
+let latest, signOuts
 
 class Push extends EventTarget {
   state
@@ -125,7 +125,6 @@ class Push extends EventTarget {
   #wants
   #listening = new AbortController()
   #requests = new AbortController()
-  #signOuts
 
   constructor(options) {
     super()
@@ -146,8 +145,8 @@ class Push extends EventTarget {
     }
     latest = push
     try {
-      push.#signOuts = new BroadcastChannel("bellcast")
-      push.#signOuts.onmessage = () => push.#user && push.#giveUp()
+      signOuts ??= new BroadcastChannel("bellcast")
+      signOuts.onmessage = () => push.#user && push.#giveUp()
     } catch {}
     const { signal } = push.#listening
     addEventListener("online", again, { signal })
@@ -193,7 +192,7 @@ class Push extends EventTarget {
     this.#wants = undefined
     this.#giveUp()
     this.#isLoad = true
-    this.#signOuts?.postMessage(0)
+    signOuts?.postMessage(0)
     await this.#sync()
     const tell = async () => {
       const endpoint = (await this.#record()).former[user ?? ""]

@@ -244,6 +244,26 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     expect(left).toEqual([3, 0])
   })
 
+  it("has one channel to other pages open, however often a page connects", async () => {
+    const page = await stage.page()
+    await page.evaluate(`{
+      window.opened = new Set()
+      window.BroadcastChannel = class extends BroadcastChannel {
+        constructor(name) {
+          super(name)
+          opened.add(this)
+        }
+        close() {
+          super.close()
+          opened.delete(this)
+        }
+      }
+      undefined
+    }`)
+    for (const user of [stage.user, null, stage.user]) await stage.connect(page, { user })
+    expect(await page.evaluate("opened.size")).toBe(1)
+  })
+
   it("listens once, however often a page connects", async () => {
     const page = await stage.load()
     await stage.connect(page)
