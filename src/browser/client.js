@@ -213,7 +213,17 @@ class Push extends EventTarget {
   }
 
   async leave(channel) {
-    await this.#ask("DELETE", registrationOf(channel))
+    const path = registrationOf(channel)
+    delete this.#wants?.join[channel]
+    const forget = async () => {
+      const record = await this.#record()
+      const channels = Object(record.join[this.#user])
+      if (!channels[channel]) return
+      delete channels[channel]
+      await this.#save(record)
+    }
+    await this.#alone(forget).catch(console.debug)
+    await this.#ask("DELETE", path)
   }
 
   async channels() {

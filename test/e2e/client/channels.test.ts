@@ -69,4 +69,35 @@ describe.skipIf(firefoxPath === undefined)("client.js and channels", () => {
     await stage.expect(page, "on")
     expect(await page.evaluate("push.channels()")).toEqual([])
   })
+
+  it("joins no channel that the user left before the join succeeded", async () => {
+    const page = await stage.load()
+    await page.evaluate(`{
+      window.real = fetch
+      window.fetch = async (url, options) =>
+        options.method === "PUT" && url.includes("/channels/")
+          ? new Response("{}", { status: 503, headers: { "retry-after": "600" } })
+          : real(url, options)
+    }`)
+    await page.evaluate(`push.enable({ channels: ["a", "b"] })`)
+    await stage.expect(page, "on", "service")
+    await page.evaluate("push.leave('a')")
+    await page.evaluate("window.fetch = real; dispatchEvent(new Event('online'))")
+    await stage.becomes(page, "on")
+    expect(await page.evaluate("push.channels()")).toEqual(["b"])
+  })
+
+  it("leaves a channel that is chosen while nothing is stored yet", async () => {
+    await stage.service.kill()
+    const page = await stage.page()
+    delete stage.files["/late.js"]
+    await stage.connect(page, { worker: "/late.js" })
+    await page.evaluate(`push.enable({ channels: ["a", "b"] })`)
+    await stage.startService()
+    await page.evaluate("push.leave('a')")
+    stage.files["/late.js"] = stage.files["/worker.js"]!
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await stage.becomes(page, "on")
+    expect(await page.evaluate("push.channels()")).toEqual(["b"])
+  })
 })
