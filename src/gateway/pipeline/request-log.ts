@@ -64,10 +64,7 @@ export const isQuiet = (
 
 /** Characters of the path, and of the query, in a line. */
 const targetCharsMax = 1_024
-/**
- * Characters of a header in a line. Anybody may send headers of 16 KiB, a hundred times a second:
- * uncut, they would fill the disk.
- */
+/** Characters of a header in a line. Anybody may send 16 KiB of them with each request. */
 const headerCharsMax = 200
 const ridCharsMax = 128
 
