@@ -81,6 +81,6 @@ export const runVerb = (args: ReadonlyArray<string>) =>
     Effect.provide([nodeServices, FetchHttpClient.layer, usageLayer])
   )
 
-/** Ctrl-C is the normal end of a listener, not a failure. */
-export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number =>
-  Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : 0
+/** Exit code of a verb. `ofEarlyEnd`: that of what ended the verb before it was done, if any. */
+export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>, ofEarlyEnd = 0): number =>
+  Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : ofEarlyEnd

@@ -5,6 +5,7 @@ import { finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { useService } from "../support/shared.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
 import { idOf } from "../support/users.ts"
 
 interface Row {
@@ -68,7 +69,7 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
   for (const word of ["{", "REASON", "PUSH SERVICE"]) assert.notInclude(empty, word)
 })
 
-it("watches a broadcast until it is finished, or fails when it is cancelled", {
+it("watches a broadcast until it is finished, or fails when it is cancelled or ended itself", {
   timeout: 60_000
 }, async () => {
   const { nats, service } = shared
@@ -92,6 +93,15 @@ it("watches a broadcast until it is finished, or fails when it is cancelled", {
   const stopped = await publish(service.url, "watched", { n: 2 })
   const watching = watch(stopped)
   await push.waitFor(() => slow.attempts.length === 2)
+  for (const [signal, exitCode] of [
+    ["interrupt", 130],
+    ["terminate", 143]
+  ] as const) {
+    await using cli = await spawnCli(["broadcast", "watch", stopped, "--nats", nats.url])
+    await cli.printed(/ 1 accepted/)
+    cli[signal]()
+    assert.equal(await cli.exit(), exitCode, cli.output.stderr)
+  }
   await changeState(service.url, stopped, "cancelled")
   const { code, stderr, stdout } = await watching
   assert.equal(code, 1)

@@ -181,15 +181,23 @@ describe("bellcast listen", () => {
     assert.strictEqual(users[2], "bob:pw")
   })
 
-  it("waits for a service that starts after it", async () => {
+  it("waits for a service that starts after it, and ends when its reader leaves", async () => {
     const taken = await startScriptedApi({
       "GET /v1/": { status: 503, body: { code: 503, errno: 201, error: "Service Unavailable" } }
     })
     await using cli = await spawnCli(["listen", "news", "--url", baseOf(taken)])
     await taken.asked
     await taken[Symbol.asyncDispose]()
-    await using _api = await startScriptedApi(answers, taken.port)
+    await using api = await startScriptedApi(answers, taken.port)
     await cli.printed(/^listening/m)
+    cli.leave()
+    assert.strictEqual(await push(postedTo(api), "unread"), 201)
+    assert.strictEqual(await cli.exit(), 0)
+    assert.strictEqual(cli.output.stderr, "")
+    assert.deepStrictEqual(
+      api.calls.slice(-2).map(({ call }) => call),
+      Object.keys(answers).slice(-2)
+    )
   })
 
   it.effect("gives up after 10 s without an answer and names the way to start the service", () =>

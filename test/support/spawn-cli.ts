@@ -43,6 +43,9 @@ export const spawnCli = async (
     /** Exit code, once it has ended and all its output is here; null when a signal ended it. */
     exit: async (): Promise<number | null> => (await closed)[0],
     interrupt: () => child.kill("SIGINT"),
+    terminate: () => child.kill("SIGTERM"),
+    /** Closes the pipe that it prints to, as `| head` does. */
+    leave: () => child.stdout.destroy(),
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL")
       await closed
