@@ -1,8 +1,10 @@
 // The way out: one line for each live subscription, which an import of another service reads.
-import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { DeliverPolicy, jetstream } from "@nats-io/jetstream"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type Kept, readAll } from "#nats/stream/read-all.ts"
+import { fileOf } from "../support/bundle.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import {
   formerBrowser,
@@ -115,13 +117,27 @@ describe("an export", { timeout: 60_000 }, () => {
     assert.match(userOf(mail), /^portier:@[0-9a-f]{64}$/)
   })
 
+  it("fails where its output cannot be written", { timeout: 60_000 }, async () => {
+    const command = `"$0" "$1" export - --nats "$2" > /dev/full`
+    const args = [process.execPath, await fileOf("cli"), nats.url]
+    const { status, stderr } = spawnSync("sh", ["-c", command, ...args], { encoding: "utf8" })
+    assert.equal(status, 1)
+    assert.include(stderr, "standard output cannot be written (ENOSPC)")
+  })
+
   it("replaces no file, and prints to no terminal unless asked", async () => {
     const file = files.fresh()
+    writeFileSync(`${file}.part`, "what an export left that was killed")
     writeFileSync(file, "mine")
     const { code, stderr } = await exported(file)
     assert.equal(code, 1)
     assert.include(stderr, "is there already")
     assert.equal(readFileSync(file, "utf8"), "mine")
+    rmSync(file)
+    assert.equal((await exported(file)).code, 0)
+    assert.isNotEmpty(linesIn(readFileSync(file, "utf8")))
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    assert.isFalse(existsSync(`${file}.part`))
     const { isTTY } = process.stdout
     process.stdout.isTTY = true
     try {

@@ -1,7 +1,7 @@
 // `bellcast export FILE`: writes one line for each live subscription, in a form that `bellcast
 // import` reads. The file is readable by its owner only: whoever has it and the private VAPID key
 // can push to every browser.
-import { open, rm } from "node:fs/promises"
+import { open, rename, rm, stat } from "node:fs/promises"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -75,9 +75,15 @@ const exportAll = Effect.fnUntraced(function* (write: Write) {
   return count
 })
 
+const isThere = (file: string) =>
+  stat(file).then(
+    () => true,
+    () => false
+  )
+
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Writes a new file. A part of one is removed, as it would pass for the whole. */
+/** Writes a new file. It gets its name at the end, as a part would pass for the whole. */
 const toFile = Effect.fnUntraced(function* (file: string) {
   const attempt = <A>(task: () => Promise<A>) =>
     Effect.tryPromise({
@@ -89,11 +95,20 @@ const toFile = Effect.fnUntraced(function* (file: string) {
             : `${file} cannot be written (${codeOf(error)})`
         )
     })
-  const handle = yield* attempt(() => open(file, "wx", 0o600))
+  const demandNone = attempt(async () => {
+    if (await isThere(file)) throw Object.assign(new Error(), { code: "EEXIST" })
+  })
+  yield* demandNone
+  const part = `${file}.part`
+  // One that was killed left its part.
+  yield* attempt(() => rm(part, { force: true }))
+  const handle = yield* attempt(() => open(part, "wx", 0o600))
   const write: Write = (text) => attempt(() => handle.appendFile(`${text}\n`))
-  const whole = Effect.tap(exportAll(write), () => attempt(() => handle.sync()))
-  return yield* whole.pipe(
-    Effect.onError(() => Effect.promise(() => rm(file, { force: true }))),
+  return yield* exportAll(write).pipe(
+    Effect.tap(() => attempt(() => handle.sync())),
+    Effect.tap(demandNone),
+    Effect.tap(() => attempt(() => rename(part, file))),
+    Effect.onError(() => Effect.promise(() => rm(part, { force: true }))),
     Effect.ensuring(Effect.promise(() => handle.close()))
   )
 })
