@@ -1,7 +1,7 @@
 // <data folder>/secrets.json (mode 0600): the secrets of a service beside its embedded server. One
 // process makes the file, once. After that only `bellcast keys` replaces it.
 import { randomBytes } from "node:crypto"
-import { mkdir, readFile, rename } from "node:fs/promises"
+import { chown, mkdir, readFile, rename, stat } from "node:fs/promises"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -127,6 +127,12 @@ export const loadOrCreateSecrets = (dataDir: string) =>
 export const loadSecrets = (dataDir: string) =>
   Effect.tryPromise({ try: () => load(dataDir), catch: (error) => faultOf(dataDir, error) })
 
+/** Gives a file the owner of another one: root may change the keys of a service. */
+const keepOwner = async (from: string, to: string) => {
+  const { gid, uid } = await stat(from)
+  if (uid !== process.getuid?.()) await chown(to, uid, gid)
+}
+
 /** Changes the keys in the file and returns them. Fails while another process does so. */
 export const changeKeys = (dataDir: string, change: (set: KeySet) => KeySet) =>
   Effect.tryPromise({
@@ -139,6 +145,7 @@ export const changeKeys = (dataDir: string, change: (set: KeySet) => KeySet) =>
         vapidKeys = change(before.vapidKeys)
         return write({ ...before, vapidKeys })
       })
+      await keepOwner(fileIn(dataDir), next)
       await rename(next, fileIn(dataDir))
       await syncFolder(dataDir)
       return vapidKeys

@@ -2,7 +2,7 @@
 // a time.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
+import { chown, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -101,6 +101,15 @@ describe("the file of secrets", () => {
     assert.strictEqual(result._tag, "Failure")
     assert.strictEqual(await readFile(data.file, "utf8"), before)
     assert.strictEqual(await readFile(`${data.file}.new`, "utf8"), "half")
+  })
+
+  it.skipIf(process.getuid?.() !== 0)("stays its owner's when root changes it", async () => {
+    const data = await folder()
+    await Effect.runPromise(loadOrCreateSecrets(data.dir))
+    await chown(data.file, 1234, 1234)
+    await Effect.runPromise(changeKeys(data.dir, addKey))
+    const { gid, mode, uid } = await stat(data.file)
+    assert.deepEqual([uid, gid, mode & 0o777], [1234, 1234, 0o600])
   })
 
   it("that is not there is not made by a rotation", async () => {
