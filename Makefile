@@ -215,7 +215,7 @@ streams: install ## Show every stream, consumer, follower and bucket (ARGS=--liv
 	@$(BELLCAST) streams $(ARGS)
 
 listen: install ## Print the pushes of a channel, as a browser gets them: make listen CHANNEL=news.
-	@$(FOREGROUND) $(BELLCAST) listen $(CHANNEL) $(ARGS)
+	@$(FOREGROUND) $(BELLCAST) listen $(if $(CHANNEL),"$(CHANNEL)") $(ARGS)
 
 publish: install ## Publish: make publish ARGS="--channel news --file hello.json".
 	@$(BELLCAST) publish $(ARGS)
