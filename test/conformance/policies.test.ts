@@ -51,7 +51,7 @@ const chosen: ReadonlyArray<string> = [
   "lets a running broadcast be cancelled",
   "accepts a broadcast that starts later",
   "changes its start before a broadcast starts",
-  "does not let an operator change its start, who does not publish",
+  "does not let an operator change its data, who does not publish",
   "knows no broadcast of which a caller without rights changes its start",
   "lets a paused broadcast be running",
   "knows no running broadcast that a caller without rights wants to be cancelled",

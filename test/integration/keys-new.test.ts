@@ -1,5 +1,6 @@
 // Fresh secrets in a file that only its owner may read, as `make keys ENV=.env` writes it.
-import { execFile } from "node:child_process"
+import { execFile, spawnSync } from "node:child_process"
+import { existsSync, openSync } from "node:fs"
 import { chmod, readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -8,7 +9,9 @@ import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { addToFile } from "#cli/keys/env-file.ts"
 import { newParts } from "#cli/keys/lines.ts"
+import { fileOf } from "../support/bundle.ts"
 import { temporaryFolder } from "../support/folder.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
 import { withLines } from "../support/vapid-keys.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -62,3 +65,19 @@ it("are printed, with a warning when others may read where they go", async () =>
   assert.match(stderr, /others may read the file/)
   assert.match(await readFile(file, "utf8"), /^BELLCAST_VAPID_PRIVATE_KEY=[\w-]{43}$/m)
 })
+
+it.skipIf(!existsSync("/dev/full"))(
+  "are not said to be printed where nobody got them",
+  async () => {
+    const full = spawnSync(process.execPath, [await fileOf("cli"), "keys"], {
+      stdio: ["ignore", openSync("/dev/full", "w"), "pipe"],
+      encoding: "utf8"
+    })
+    assert.equal(full.status, 1)
+    assert.match(full.stderr, /^bellcast: standard output cannot be written \(ENOSPC\): .*\n$/)
+    await using unread = await spawnCli(["keys"])
+    unread.leave()
+    assert.equal(await unread.exit(), 141)
+    assert.equal(unread.output.stderr, "")
+  }
+)
