@@ -1,15 +1,11 @@
 // A login by a credentials file, whose JWT expires: the operator replaces the file while the
 // service runs.
-import { spawn } from "node:child_process"
-import { once } from "node:events"
 import { rename, rm, writeFile } from "node:fs/promises"
 import { join as joined } from "node:path"
 import { nkeys } from "@nats-io/nats-core"
-import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { finished, join, publish, until } from "../support/client.ts"
-import { temporaryFolder } from "../support/folder.ts"
+import { startConfiguredNats } from "../support/nats-configured.ts"
 import { claimPort } from "../support/ports.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
@@ -37,42 +33,25 @@ const unlimited = {
 
 /** A nats-server that believes the users of one account. */
 const startNatsWithAccount = async () => {
-  const folder = await temporaryFolder()
   const port = await claimPort()
   const operator = nkeys.createOperator()
   const account = nkeys.createAccount()
   const system = nkeys.createAccount()
   const noJetStream = { ...unlimited, mem_storage: 0, disk_storage: 0, streams: 0, consumer: 0 }
-  const config = joined(folder, "server.conf")
-  await writeFile(
-    config,
-    `listen: "127.0.0.1:${port}"
-jetstream { store_dir: "${folder}" }
+  const server = await startConfiguredNats(
+    port,
+    `jetstream {}
 operator: ${jwt(operator, operator, "operator", {})}
 system_account: ${system.getPublicKey()}
 resolver: MEMORY
 resolver_preload: {
   ${account.getPublicKey()}: ${jwt(operator, account, "account", { limits: unlimited })}
   ${system.getPublicKey()}: ${jwt(operator, system, "account", { limits: noJetStream })}
-}
-`
-  )
-  const server = spawn(await Effect.runPromise(locateNatsServer), ["-c", config], {
-    stdio: ["ignore", "ignore", "pipe"]
-  })
-  let log = ""
-  server.stderr.setEncoding("utf8").on("data", (text: string) => {
-    log += text
-  })
-  const exited = once(server, "exit")
-  await until(
-    async () => log,
-    (text) => text.includes("Server is ready")
+}`
   )
   return {
+    ...server,
     url: `nats://127.0.0.1:${port}`,
-    folder,
-    refusals: () => log.split("authentication error").length - 1,
     /** A credentials file of a new user, which is valid for so many seconds. */
     credsOf: (seconds: number) => {
       const user = nkeys.createUser()
@@ -86,10 +65,6 @@ ${jwt(account, user, "user", limits, expires)}
 ${textOf(user.getSeed())}
 ------END USER NKEY SEED------
 `
-    },
-    [Symbol.asyncDispose]: async () => {
-      server.kill("SIGKILL")
-      await exited
     }
   }
 }

@@ -1,55 +1,22 @@
 // A NATS that refuses the login for a while, because passwords change on servers before they change
 // in settings.
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { writeFile } from "node:fs/promises"
-import { join as joined } from "node:path"
-import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { locateNatsServer } from "#embedded/program/locate.ts"
 import { finished, join, publish, until } from "../support/client.ts"
-import { temporaryFolder } from "../support/folder.ts"
+import { startConfiguredNats } from "../support/nats-configured.ts"
 import { claimPort } from "../support/ports.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 
 /** A nats-server that knows one user; the password is changed while it runs. */
 const startNatsWithPassword = async (first: string) => {
-  const folder = await temporaryFolder()
-  const config = joined(folder, "server.conf")
   const port = await claimPort()
-  const write = (password: string) =>
-    writeFile(
-      config,
-      `listen: "127.0.0.1:${port}"
-jetstream { store_dir: "${folder}" }
-authorization { user: bell, password: ${password} }
-`
-    )
-  await write(first)
-  const server = spawn(await Effect.runPromise(locateNatsServer), ["-c", config], {
-    stdio: ["ignore", "ignore", "pipe"]
-  })
-  let log = ""
-  server.stderr.setEncoding("utf8").on("data", (text: string) => {
-    log += text
-  })
-  const exited = once(server, "exit")
-  await until(
-    async () => log,
-    (text) => text.includes("Server is ready")
-  )
+  const lines = (password: string) =>
+    `jetstream {}\nauthorization { user: bell, password: ${password} }`
+  const server = await startConfiguredNats(port, lines(first))
   return {
+    ...server,
     urlOf: (password: string) => `nats://bell:${password}@127.0.0.1:${port}`,
-    refusals: () => log.split("authentication error").length - 1,
-    setPassword: async (password: string) => {
-      await write(password)
-      server.kill("SIGHUP")
-    },
-    [Symbol.asyncDispose]: async () => {
-      server.kill("SIGKILL")
-      await exited
-    }
+    setPassword: (password: string) => server.reload(lines(password))
   }
 }
 

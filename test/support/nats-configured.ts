@@ -20,7 +20,8 @@ export const startConfiguredNats = async (
 ) => {
   const folder = await mkdtemp(join(tmpdir(), "bellcast-configured-"))
   const config = join(folder, "server.conf")
-  await writeFile(config, `listen: "127.0.0.1:${port}"\n${more}\n`)
+  const write = (lines: string) => writeFile(config, `listen: "127.0.0.1:${port}"\n${lines}\n`)
+  await write(more)
   const binary = await Effect.runPromise(locateNatsServer)
   const server = spawn(binary, ["-c", config, "-sd", folder], {
     stdio: ["ignore", "ignore", "pipe"],
@@ -39,6 +40,15 @@ export const startConfiguredNats = async (
     () => log
   )
   return {
+    /** Its files. */
+    folder,
+    /** How many logins it has refused. */
+    refusals: () => log.split("authentication error").length - 1,
+    /** Takes other lines of the configuration while it runs. */
+    reload: async (lines: string) => {
+      await write(lines)
+      server.kill("SIGHUP")
+    },
     [Symbol.asyncDispose]: async () => {
       server.kill("SIGKILL")
       await exited
