@@ -215,16 +215,16 @@ streams: install ## Show every stream, consumer, follower and bucket (ARGS=--liv
 	@$(BELLCAST) streams $(ARGS)
 
 listen: install ## Print the pushes of a channel, as a browser gets them: make listen CHANNEL=news.
-	@$(FOREGROUND) $(BELLCAST) listen $(if $(CHANNEL),"$(CHANNEL)") $(ARGS)
+	@$(FOREGROUND) $(BELLCAST) listen $(if $(CHANNEL),"$$CHANNEL") $(ARGS)
 
 publish: install ## Publish: make publish ARGS="--channel news --file hello.json".
 	@$(BELLCAST) publish $(ARGS)
 
 client: install ## Copy client.js and worker.js for a site: make client OUT=public/bellcast.
-	@$(BELLCAST) client $(if $(OUT),--out "$(OUT)") $(ARGS)
+	@$(BELLCAST) client $(if $(OUT),--out "$$OUT") $(ARGS)
 
 audit: install ## Show what became of every push: make audit BROADCAST=5.
-	@$(BELLCAST) audit $(BROADCAST) $(ARGS)
+	@$(BELLCAST) audit $(if $(BROADCAST),"$$BROADCAST") $(ARGS)
 
 broadcast: install ## List, show, pause, resume or stop broadcasts: make broadcast ARGS="cancel 5".
 	@$(BELLCAST) broadcast $(ARGS)
@@ -236,10 +236,10 @@ user: install ## Show devices, channels, last pushes: make user ARGS="show openi
 	@$(BELLCAST) user $(ARGS)
 
 dead: install ## List the dead letters: make dead, or make dead BROADCAST=5.
-	@$(BELLCAST) dead $(BROADCAST) $(ARGS)
+	@$(BELLCAST) dead $(if $(BROADCAST),"$$BROADCAST") $(ARGS)
 
 redrive: install ## Send a broadcast again to those it did not reach: make redrive BROADCAST=5.
-	@$(BELLCAST) redrive $(BROADCAST) $(ARGS)
+	@$(BELLCAST) redrive $(if $(BROADCAST),"$$BROADCAST") $(ARGS)
 
 restore: install ## Put back wrongly removed subscriptions: make restore ARGS="--from TIME".
 	@$(BELLCAST) restore $(ARGS)
@@ -257,11 +257,11 @@ sign-user: install ## Print a token of a user of the policy signed: make sign-us
 	@$(BELLCAST) sign-user $(ARGS)
 
 import: install ## Store subscriptions of another service: make import FILE=users.ndjson ARGS=...
-	@$(BELLCAST) import "$(FILE)" $(ARGS)
+	@$(BELLCAST) import "$$FILE" $(ARGS)
 
 export: install ## Write all subscriptions for another service: make export FILE=all.ndjson.
-	@$(BELLCAST) export "$(FILE)" $(ARGS)
+	@$(BELLCAST) export "$$FILE" $(ARGS)
 
 # ENV counts on the command line only: as an environment variable it is a setting of sh.
 keys: install ## Make the secrets: make keys ENV=.env; or ARGS=list, show, rotate, "retire KEY".
-	@$(BELLCAST) keys $(if $(findstring command,$(origin ENV)),new --env "$(ENV)",$(ARGS))
+	@$(BELLCAST) keys $(if $(findstring command,$(origin ENV)),new --env "$$ENV",$(ARGS))
