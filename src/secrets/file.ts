@@ -143,9 +143,9 @@ export const changeKeys = (dataDir: string, change: (set: KeySet) => KeySet) =>
       await writeNew(next, async () => {
         const before = await load(dataDir)
         vapidKeys = change(before.vapidKeys)
+        await keepOwner(fileIn(dataDir), next)
         return write({ ...before, vapidKeys })
       })
-      await keepOwner(fileIn(dataDir), next)
       await rename(next, fileIn(dataDir))
       await syncFolder(dataDir)
       return vapidKeys

@@ -26,7 +26,8 @@ export const syncFolder = async (folder: string): Promise<void> => {
   await handle.sync().finally(() => handle.close())
 }
 
-const draftOf = (file: string) => `${file}.${process.pid}.${randomBytes(4).toString("hex")}`
+/** Another name for each call, beside the file. */
+export const draftOf = (file: string) => `${file}.${process.pid}.${randomBytes(4).toString("hex")}`
 
 /**
  * Makes a file unless it exists. The text is written to a draft, which is then linked to the name:

@@ -1,7 +1,7 @@
 // `bellcast export FILE`: writes one line for each live subscription, in a form that `bellcast
 // import` reads. The file is readable by its owner only: whoever has it and the private VAPID key
 // can push to every browser.
-import { open, rename, rm, stat } from "node:fs/promises"
+import { link, lstat, open, rename, rm } from "node:fs/promises"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -13,6 +13,7 @@ import { eachEntry } from "#nats/kv/entries.ts"
 import { registeredChannels } from "#nats/kv/registered.ts"
 import type { Entry } from "#nats/kv/values.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { draftOf } from "#secrets/once.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
@@ -75,13 +76,24 @@ const exportAll = Effect.fnUntraced(function* (write: Write) {
   return count
 })
 
-const isThere = (file: string) =>
-  stat(file).then(
-    () => true,
-    () => false
-  )
-
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
+
+/** Rejects with EEXIST if there is a file, or a link that leads nowhere. */
+const demandNone = async (file: string) => {
+  const found = await lstat(file).catch(() => undefined)
+  if (found !== undefined) throw Object.assign(new Error("exists"), { code: "EEXIST" })
+}
+
+/** Names a file, and replaces none. Some file systems have no hard links. */
+const giveName = async (draft: string, file: string) => {
+  try {
+    await link(draft, file)
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") throw error
+    await demandNone(file)
+    await rename(draft, file)
+  }
+}
 
 /** Writes a new file. It gets its name at the end, as a part would pass for the whole. */
 const toFile = Effect.fnUntraced(function* (file: string) {
@@ -95,20 +107,14 @@ const toFile = Effect.fnUntraced(function* (file: string) {
             : `${file} cannot be written (${codeOf(error)})`
         )
     })
-  const demandNone = attempt(async () => {
-    if (await isThere(file)) throw Object.assign(new Error(), { code: "EEXIST" })
-  })
-  yield* demandNone
-  const part = `${file}.part`
-  // One that was killed left its part.
-  yield* attempt(() => rm(part, { force: true }))
-  const handle = yield* attempt(() => open(part, "wx", 0o600))
+  yield* attempt(() => demandNone(file))
+  const draft = draftOf(file)
+  const handle = yield* attempt(() => open(draft, "wx", 0o600))
   const write: Write = (text) => attempt(() => handle.appendFile(`${text}\n`))
   return yield* exportAll(write).pipe(
     Effect.tap(() => attempt(() => handle.sync())),
-    Effect.tap(demandNone),
-    Effect.tap(() => attempt(() => rename(part, file))),
-    Effect.onError(() => Effect.promise(() => rm(part, { force: true }))),
+    Effect.tap(() => attempt(() => giveName(draft, file))),
+    Effect.ensuring(Effect.promise(() => rm(draft, { force: true }))),
     Effect.ensuring(Effect.promise(() => handle.close()))
   )
 })
