@@ -62,7 +62,7 @@ const runs = (pid: number): boolean => {
   }
 }
 
-/** What `ps` prints of a process. Empty: it does not run. Undefined: `ps` failed. */
+/** The command line that `ps` prints. Empty: no such process runs. Undefined: `ps` failed. */
 const printedByPs = (pid: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     // -ww: in full. Without it, ps cuts the line to the width of a terminal.

@@ -23,7 +23,7 @@ export const adoptedKeys = Effect.gen(function* () {
 
 /**
  * Number of stored subscriptions for each key. Subscriptions without a noted key have `oldest`.
- * Those of a user whose list changes meanwhile may be counted twice.
+ * Subscriptions of a user whose list changes meanwhile may be counted twice.
  */
 export const usesOf = Effect.fnUntraced(function* (oldest: string) {
   const uses = new Map<string, number>()

@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises"
 import { it } from "vitest"
 import { until } from "../support/client.ts"
 import { sources } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 const seconds = 6
 const writesMax = 12

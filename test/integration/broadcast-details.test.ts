@@ -4,7 +4,7 @@ import { administer } from "#test/history.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 const shared = useService({}, { syncAlways: false })
 

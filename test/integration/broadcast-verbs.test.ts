@@ -4,8 +4,8 @@ import { changeState } from "../support/broadcast-states.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { useService } from "../support/shared.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
+import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
 interface Row {

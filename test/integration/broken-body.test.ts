@@ -4,7 +4,7 @@ import { connect as socketTo } from "node:net"
 import { assert, it } from "vitest"
 import { publish, until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 const shared = useService()
 

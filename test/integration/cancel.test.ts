@@ -18,8 +18,8 @@ import { startPushService } from "../support/push-service.ts"
 import { elapsed } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
+import { useService } from "../support/use-service.ts"
 
 const cancel = (url: string, id: string) => changeState(url, id, "cancelled")
 

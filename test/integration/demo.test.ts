@@ -1,11 +1,10 @@
-// What `make run` leaves open for trying. The demo is served in development only, each file with a
-// strict policy.
+// The demo of `make run`: it is served in development only, each file with a strict policy.
 import { readdirSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { expectNoDemo, startDevelopment, statusesOf } from "#test/development.ts"
 import { startNats } from "#test/nats.ts"
 import { startService } from "#test/service.ts"
-import { useShared } from "#test/shared.ts"
+import { useShared } from "#test/use-service.ts"
 
 const statusOf = async (url: string) => (await fetch(url)).status
 

@@ -11,7 +11,7 @@ import { call, finishedAt, join, publishAt, until } from "../support/client.ts"
 import { reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 import type { UserAgent } from "../support/user-agent.ts"
 import { idOf, tokenOf } from "../support/users.ts"
 

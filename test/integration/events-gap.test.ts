@@ -8,7 +8,7 @@ import { finishedAt, publishAt, until } from "../support/client.ts"
 import { type Events, follow } from "../support/events.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 const shared = useService({ roles: "gateway,projection" })
 

@@ -1,5 +1,5 @@
-// What changes of states, resumes and lists of broadcasts cost in requests to NATS: few, however
-// much there is.
+// Changes of states, resumes and lists of broadcasts need few requests to NATS, however much there
+// is.
 import { Effect, type Layer } from "effect"
 import { assert, it } from "vitest"
 import { Settings } from "#config"
@@ -17,7 +17,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { channelToken, originToken, shardsAt, type UserToken } from "#streams/tokens.ts"
-import { useEmptyNats } from "../support/shared.ts"
+import { useEmptyNats } from "../support/use-service.ts"
 
 const shared = useEmptyNats()
 

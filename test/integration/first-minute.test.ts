@@ -7,8 +7,8 @@ import { assert, it } from "vitest"
 import { until } from "../support/client.ts"
 import { makeFolder } from "../support/folder.ts"
 import { sources, startService } from "../support/service.ts"
-import { useShared } from "../support/shared.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
+import { useShared } from "../support/use-service.ts"
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
 const section = readme.slice(

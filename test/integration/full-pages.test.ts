@@ -6,7 +6,7 @@ import { call } from "../support/client.ts"
 import { administer } from "../support/history.ts"
 import { startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 const full = { code: 507, errno: 201 }
 

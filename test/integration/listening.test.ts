@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers"
 import { assert, it } from "vitest"
 import { makeFolder, temporaryFolder } from "#test/folder.ts"
 import { type Service, startService } from "#test/service.ts"
-import { useShared } from "#test/shared.ts"
+import { useShared } from "#test/use-service.ts"
 
 const trustingLoopback = useShared(async (opened) => {
   const data = opened.use(await makeFolder())

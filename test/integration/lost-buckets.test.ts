@@ -13,7 +13,7 @@ import { call, finished, join, publish } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
-import { useEmptyNats } from "../support/shared.ts"
+import { useEmptyNats } from "../support/use-service.ts"
 
 const shared = useEmptyNats({ syncAlways: false })
 const browsers = 5

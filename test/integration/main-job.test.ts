@@ -5,7 +5,7 @@ import { call, finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { vapid } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 const payload = { title: "Grüße", body: "für alle", nested: { b: 1, a: [true, null] } }
 const canonical = '{"body":"für alle","nested":{"a":[true,null],"b":1},"title":"Grüße"}'

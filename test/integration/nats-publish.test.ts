@@ -8,7 +8,7 @@ import { assert, it } from "vitest"
 import { call, finished, join, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 const shared = useService()
 

@@ -6,7 +6,7 @@ import { connectAdmin, countAnswers } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { unchanged } from "../support/quiet.ts"
 import { type Service, startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 describe("a broadcast that is paused before it is planned", () => {
   const shared = useService({ roles: "gateway,projection,tally,delivery" })

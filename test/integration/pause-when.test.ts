@@ -6,8 +6,8 @@ import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { type Service, startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
 import { type SpawnedPushService, spawnPushService } from "../support/spawn-push-service.ts"
+import { useService } from "../support/use-service.ts"
 
 const size = 600
 const body = { data: { n: 1 }, pause_when: { failed_share: 0.2 } }

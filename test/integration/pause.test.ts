@@ -15,8 +15,8 @@ import { startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
+import { useService } from "../support/use-service.ts"
 
 const size = 800
 // At once: they wait more than they work.

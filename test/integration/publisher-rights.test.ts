@@ -5,7 +5,7 @@ import { broadcastPath, changeState, patchState } from "../support/broadcast-sta
 import { type Answer, call, publish, publishAt } from "../support/client.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
 const env = {

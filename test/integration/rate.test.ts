@@ -7,7 +7,7 @@ import { startNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { type Service, startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 
 /** When the push service read the pushes, in order. */
 const receiptsOf = ({ agents }: PushService) =>

@@ -10,7 +10,7 @@ import { natsLayer } from "#nats/layer.ts"
 import { bucketStream } from "#streams/buckets.ts"
 import { until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
-import { useEmptyNats } from "../support/shared.ts"
+import { useEmptyNats } from "../support/use-service.ts"
 
 const bucket = "subscriptions"
 const shared = useEmptyNats({ syncAlways: false })

@@ -7,7 +7,7 @@ import { call, finished, finishedAt, join, publish, until } from "../support/cli
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
 const redrive = (natsUrl: string, broadcast: string, ...args: ReadonlyArray<string>) =>

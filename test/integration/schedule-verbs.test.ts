@@ -3,7 +3,7 @@ import { assert, it } from "vitest"
 import { call, publishAt } from "../support/client.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
-import { useService } from "../support/shared.ts"
+import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
 const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()

@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.disposeAsync())
 
-/** What the log has of the subscriptions of `name` and a number, beside who stored them. */
+/** Messages of the log about subscriptions of the users `name` and a number, without puts. */
 const held = (url: string, name: string, users: number) =>
   Effect.runPromise(
     Effect.gen(function* () {

@@ -3,8 +3,8 @@ import { assert, describe, it } from "vitest"
 import { call, finishedAt, until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
-import { useService } from "../support/shared.ts"
 import { suspend } from "../support/suspend.ts"
+import { useService } from "../support/use-service.ts"
 
 // Longer than a test waits for its push.
 const shared = useService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "30000" } })

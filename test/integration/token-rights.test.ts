@@ -8,8 +8,8 @@ import { broadcastPath } from "../support/broadcast-states.ts"
 import { type Answer, call, publishAt, until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { createToken, runCli } from "../support/run-cli.ts"
-import { useService } from "../support/shared.ts"
 import { storedText } from "../support/stored-text.ts"
+import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
 const env = {

@@ -7,7 +7,7 @@ import type { Nats } from "#nats/connection/connection.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeWriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { useEmptyNats } from "../support/shared.ts"
+import { useEmptyNats } from "../support/use-service.ts"
 
 const kibibyte = 1024
 const valueBytes = 100 * kibibyte

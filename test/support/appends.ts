@@ -9,7 +9,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
-import { useEmptyNats } from "./shared.ts"
+import { useEmptyNats } from "./use-service.ts"
 
 /** Of a channel of its own, where nothing may stand yet. */
 export const message = (n: number): Append<"broadcast/1"> => ({

@@ -15,7 +15,7 @@ import { broadcastOn } from "./history-broadcasts.ts"
 import { appendCommands, channels, subscriptionOf, userOf } from "./history-commands.ts"
 import { startNats } from "./nats.ts"
 import { connectAdmin } from "./nats-admin.ts"
-import { useShared } from "./shared.ts"
+import { useShared } from "./use-service.ts"
 
 /** Some messages of the history are malformed, and the stages that fold them log warnings. */
 export const quiet = Layer.succeed(References.MinimumLogLevel, "Error")

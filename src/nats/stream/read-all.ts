@@ -8,8 +8,8 @@ const expiresMillis = 1_000
 const emptyMax = 5
 
 /**
- * What a stream keeps of a subject. `all`: every message. `last`: a message replaces the one
- * before. So a message that was not read yet may come later, as a newer one.
+ * The messages that a stream keeps of a subject. `all`: every one. `last`: each replaces the one
+ * before, so a subject that was not read yet may come later, with a newer message.
  */
 export type Kept = "all" | "last"
 
@@ -43,7 +43,7 @@ export const readAll = async function* (
     const batch = await readBatch(consumer, kept === "last" ? batchMax : Math.min(left, batchMax))
     empty = batch.length === 0 ? empty + 1 : 0
     if (empty === emptyMax) throw new Error("the server stopped answering")
-    // What was removed unread does not come any more.
+    // A message that was removed unread does not come any more.
     const pending = batch.at(-1)?.info.pending ?? (await consumer.info()).num_pending
     left = kept === "last" ? pending : Math.min(left - batch.length, pending)
     if (batch.length > 0) yield batch

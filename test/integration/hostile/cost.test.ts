@@ -8,7 +8,7 @@ import { call } from "../../support/client.ts"
 import { anyRequest } from "../../support/hostile/any-request.ts"
 import { exchangeRaw, type RawAnswer } from "../../support/hostile/exchange.ts"
 import { type Exchange, Honest } from "../../support/hostile/honest.ts"
-import { useService } from "../../support/shared.ts"
+import { useService } from "../../support/use-service.ts"
 
 /** Ten times what the slowest of these requests took on two cores with five times their load. */
 const requestMillisMax = 20_000
@@ -129,7 +129,7 @@ const answerMillisMax = 10_000
 /** The API's description has 60 KB; a list of this user has less. */
 const answerBytesMax = 512 * 1024
 
-/** What is wrong with the form of an answer, if anything. */
+/** Names a fault in the form of a response; undefined: the form is right. */
 const faultOf = ({ headers, status, text }: RawAnswer, isHead: boolean): string | undefined => {
   const isBare = status === 204 || status === 304
   if (text === "" && (isBare || isHead)) return undefined

@@ -1,5 +1,5 @@
 // One gateway, with a nats-server of its own, for all tests of a file.
-import { useService } from "../shared.ts"
+import { useService } from "../use-service.ts"
 
 export const useGateway = (env: Readonly<Record<string, string>>) =>
   useService({ roles: "gateway,projection", env })

@@ -1,5 +1,5 @@
-// What all cases of a file share: it starts before the first case and ends after the last. The
-// fields of a result are there meanwhile.
+// Servers and services that all cases of a file share: they start before the first case and end
+// after the last. The fields of a result are there meanwhile.
 import { afterAll, beforeAll, beforeEach } from "vitest"
 import { type NatsOptions, startNats } from "./nats.ts"
 import { connectAdmin } from "./nats-admin.ts"
