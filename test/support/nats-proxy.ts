@@ -31,7 +31,7 @@ export const startNatsProxy = async (url: string) => {
   const own = (server.address() as AddressInfo).port
   return {
     url: `nats://127.0.0.1:${own}`,
-    /** What the server says from now on arrives so much later. */
+    /** Delays all that the server sends from now on. */
     delay: (millis: number) => {
       delayMillis = millis
     },
