@@ -17,10 +17,13 @@ export const startNatsProxy = async (url: string) => {
     for (const socket of [client, upstream]) socket.on("error", () => {})
     client.pipe(upstream)
     const late: Transform = new Transform({
-      // Timers of one length end in their order.
+      // Timers of one length end in their order, so the end comes after the last chunk.
       transform: (chunk, _, done) => {
         setTimeout(() => late.push(chunk), delayMillis)
         done()
+      },
+      flush: (done) => {
+        setTimeout(done, delayMillis)
       }
     })
     upstream.pipe(late).pipe(client)
