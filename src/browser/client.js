@@ -29,11 +29,12 @@ const errorOf = ({ headers, status }) => {
 
 const done = (request, event) =>
   new Promise((resolve, reject) => {
+    setTimeout(reject, timeout)
     request[event] = () => resolve(request.result)
     request.onerror = request.onabort = () => reject(request.error)
   })
 
-const inStore = async (mode, ask) => {
+const inStore = async (ask, mode) => {
   const opening = indexedDB.open("bellcast", 1)
   opening.onupgradeneeded = () => opening.result.createObjectStore("state")
   const database = await done(opening, "onsuccess")
@@ -157,7 +158,8 @@ class Push extends EventTarget {
       ?.query({ name: "notifications" })
       .then((status) => status.addEventListener("change", changed, { signal }), console.debug)
     if (push.#user) push.#serviceKey().catch(console.debug)
-    if (!(await Promise.race([push.#sync(), wait(timeout)]))) await push.#publish(push.error)
+    if (!(await Promise.race([push.#sync(), wait(timeout)])))
+      await Promise.race([push.#publish(push.error), wait(second)])
     return push
   }
 
@@ -249,7 +251,7 @@ class Push extends EventTarget {
       // Users who want no pushes get none, also without the worker or storage.
       if (error.code === "worker") await this.#retreat().catch(console.debug)
       if (error.code === "browser" && (!this.#user || this.#wants?.on === false))
-        await this.#manager?.getSubscription().then(end, console.debug)
+        await this.#found.then(end, console.debug)
       if (error.retryable && !isRepeated) setTimeout(() => this.#sync(true), error.retryAfter)
     }
     this.#key = undefined
@@ -270,7 +272,7 @@ class Push extends EventTarget {
     const record = await this.#record()
     if (!this.#isWanted(record)) return "off"
     if (permission === "default") return "lost"
-    const found = await this.#manager.getSubscription()
+    const found = await this.#found
     return found?.endpoint === record.endpoint && record.checked > 0 ? "on" : "off"
   }
 
@@ -280,6 +282,10 @@ class Push extends EventTarget {
 
   get #manager() {
     return this.#registration?.pushManager ?? Object(window).pushManager
+  }
+
+  get #found() {
+    return this.#inTime(this.#manager.getSubscription())
   }
 
   get #scope() {
@@ -298,7 +304,7 @@ class Push extends EventTarget {
   }
 
   async #retreat() {
-    const [scope] = await inStore("readonly", (states) => states.getAllKeys())
+    const [scope] = await inStore((states) => states.getAllKeys())
     if (!scope) return
     this.#registration ??= await navigator.serviceWorker.getRegistration(scope)
     await this.#alone(() => this.#agree())
@@ -308,11 +314,8 @@ class Push extends EventTarget {
   #inTime(given) {
     const { signal } = this.#requests
     return new Promise((resolve, reject) => {
-      signal.addEventListener("abort", reject)
-      setTimeout(() => {
-        signal.removeEventListener("abort", reject)
-        reject()
-      }, timeout)
+      signal.addEventListener("abort", reject, { signal: AbortSignal.timeout(timeout) })
+      setTimeout(reject, timeout)
       given.then(resolve, reject)
     })
   }
@@ -324,9 +327,9 @@ class Push extends EventTarget {
 
   /** The worker's record, else one made from another's; `isNew`: from none. */
   async #record() {
-    let record = await inStore("readonly", (states) => states.get(this.#scope))
+    let record = await inStore((states) => states.get(this.#scope))
     if (!record) {
-      const [other] = await inStore("readonly", (states) => states.getAll())
+      const [other] = await inStore((states) => states.getAll())
       const { endpoint, former, join, key = null, on = {}, user = this.#user } = other ?? {}
       record = { ...none, api: this.#api, user, on, key, former, join, isNew: !other }
       if (endpoint) record.former = { ...former, [user]: endpoint }
@@ -336,10 +339,10 @@ class Push extends EventTarget {
   }
 
   #save(record) {
-    return inStore("readwrite", (states) => {
+    return inStore((states) => {
       states.clear()
       return states.put(record, this.#scope)
-    })
+    }, "readwrite")
   }
 
   async #agree() {
@@ -356,7 +359,7 @@ class Push extends EventTarget {
     }
     this.#isLoad = false
     if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
-    const found = await this.#manager.getSubscription()
+    const found = await this.#found
     if (wants) {
       const claimed = isNew && !wants.on ? await this.#claim(record, true) : []
       record.on[user] = wants.on
@@ -480,9 +483,10 @@ class Push extends EventTarget {
 
   /** Subscriptions of all workers of the site. */
   async #all() {
-    const all = [await this.#manager.getSubscription()]
+    const all = [await this.#found]
     for (const each of (await navigator.serviceWorker?.getRegistrations()) ?? [])
-      if (each.scope !== this.#scope) all.push(await each.pushManager.getSubscription())
+      if (each.scope !== this.#scope)
+        all.push(await this.#inTime(each.pushManager.getSubscription()))
     return all.filter(keyOf)
   }
 
