@@ -34,13 +34,18 @@ const takeSome = Effect.fnUntraced(function* ({ begins, channels, unused }: Sets
   })
 })
 
-/** Removes the pushes of a channel, which the tally wrote. It writes none of an unused channel. */
+/**
+ * Removes the pushes of a channel, which the tally wrote. It writes none of an unused channel. Those
+ * of a channel that began after `saved` stay: another projector has taken over, and begun it anew.
+ */
 const removePushes = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
-  channel: ChannelToken
+  channel: ChannelToken,
+  saved: number
 ) {
   const entry = yield* buckets.get("channels", keys.channelPushes(channel))
-  if (entry !== undefined) yield* buckets.remove("channels", entry.revision)
+  if (entry !== undefined && entry.value.since <= saved)
+    yield* buckets.remove("channels", entry.revision)
 })
 
 /**
@@ -86,7 +91,7 @@ export const forget = Effect.fnUntraced(function* (
   const { begins, channels, unused } = sets
   if (unused.size === 0) return
   const gone = yield* takeSome(sets, saved)
-  yield* Effect.forEach(gone, (channel) => removePushes(buckets, channel), {
+  yield* Effect.forEach(gone, (channel) => removePushes(buckets, channel, saved), {
     concurrency,
     discard: true
   })

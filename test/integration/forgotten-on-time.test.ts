@@ -1,9 +1,15 @@
-// A registration that ended is forgotten an hour later, whatever projectors began since.
+// What the projector forgets, and when: a registration that ended an hour later, whatever projectors
+// began since, and a channel only while no other projector has taken over.
 import { Clock, Effect, Fiber, Layer } from "effect"
 import { afterAll, assert, beforeAll, it } from "vitest"
+import { emptyPushes } from "#domain/outcome.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { EndedMillis } from "#projection/forget.ts"
+import { EndedMillis, forget } from "#projection/forget.ts"
 import { projectionLayer } from "#projection/projector.ts"
+import { makeSets } from "#projection/sets.ts"
+import { keys } from "#streams/buckets.ts"
+import { channelToken } from "#streams/tokens.ts"
 import { call, until } from "../support/client.ts"
 import { quiet } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
@@ -61,3 +67,25 @@ it("a registration that ended is forgotten an hour later by the projector of the
   await using _ = startProjector(hourMillis)
   await until(entries, (left) => left.length === 0)
 }, 60_000)
+
+it.each([
+  [7, true, "that it forgets"],
+  [8, false, "that another projector began anew"]
+])(
+  "pushes since %i are removed by a projector at 7: %s, those of a channel %s",
+  async (since, isRemoved) => {
+    const channel = channelToken(`since${since}`)
+    const key = keys.channelPushes(channel)
+    const left = Effect.gen(function* () {
+      const buckets = yield* Buckets
+      yield* buckets.put("channels", key, emptyPushes(since), 0)
+      const sets = yield* makeSets(0, 0, true)
+      sets.unused.add(channel)
+      yield* forget(sets, buckets, 7)
+      return yield* buckets.get("channels", key)
+    })
+    const layer = Layer.merge(natsLayer({ url: nats.url, name: "late projector" }), quiet)
+    const entry = await Effect.runPromise(Effect.provide(left, layer))
+    assert.equal(entry === undefined, isRemoved)
+  }
+)
