@@ -54,7 +54,7 @@ export const publishersOf = ({ channelWritePrincipals }: Publishing): string => 
 }
 
 /** The parts of the service that the settings open to everybody. */
-export const openOf = (
+const openOf = (
   { allowLoopbackEndpoints }: Pick<Settings["Service"], "allowLoopbackEndpoints">,
   gateway: Values<typeof gatewaySettings>
 ): ReadonlyArray<string> => {

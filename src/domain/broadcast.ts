@@ -79,7 +79,7 @@ export const BroadcastBody = Schema.Struct({
 export type BroadcastBody = typeof BroadcastBody.Type
 
 /** Most pushes a second that a broadcast may ask for. */
-export const rateMax = 100_000
+const rateMax = 100_000
 /** Pushes a second of a broadcast: over the whole service, first attempts and retries together. */
 export const Rate = Schema.Int.pipe(
   Schema.check(Schema.isBetween({ minimum: 1, maximum: rateMax }))

@@ -10,7 +10,7 @@ import { makeReceiverKeys, openPush } from "./push-receiver.ts"
 import { checkVapid } from "./vapid-check.ts"
 
 /** The endpoint could not be opened on loopback. */
-export class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("EndpointFailed", {
+class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("EndpointFailed", {
   cause: Schema.Defect()
 }) {
   override get message() {

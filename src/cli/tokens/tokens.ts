@@ -19,7 +19,7 @@ export interface Named {
   readonly token: AccessToken | undefined
 }
 
-export const noToken: Named = { seq: 0, hash: "", token: undefined }
+const noToken: Named = { seq: 0, hash: "", token: undefined }
 
 const isCommand = (message: { readonly type: string }): message is AccessTokenCommand =>
   message.type.startsWith("token.")

@@ -51,7 +51,7 @@ export interface Suspension {
 }
 
 /** Strikes until suspension, over more than as many intervals. */
-export const strikesMax = 3
+const strikesMax = 3
 
 /**
  * Returns the reason for which an ended push counts as a strike against its subscription;
@@ -64,7 +64,7 @@ export const strikeOf = ({
   isUndelivered(fate) ? strikeReasonOf(reason) : undefined
 
 /** The settings forbid the endpoint, so the first strike suspends. */
-export const suspendsAtOnce = (cause: StoredReason): boolean => cause === "endpoint-not-allowed"
+const suspendsAtOnce = (cause: StoredReason): boolean => cause === "endpoint-not-allowed"
 
 /**
  * Returns what evidence at `now` leads to: the number of the next strike, suspension, or undefined

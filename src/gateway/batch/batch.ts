@@ -19,7 +19,7 @@ import { bodyOf, type Entry, Partial, pathOf, readBatch } from "./body.ts"
  * client of NATS stored larger subscriptions. Without a limit, a batch of 246 bytes would get 25 of
  * them: 17 MB.
  */
-export const responseBytesMax = 4 * 1024 * 1024
+const responseBytesMax = 4 * 1024 * 1024
 
 const BatchResponse = Schema.Struct({
   responses: Schema.Array(

@@ -8,7 +8,7 @@ export const parametersMax = 32
 export const nameCharsMax = 128
 
 /** Parts of a dotted name. `keys.auth` has two. Each part may read the nested object again. */
-export const namePartsMax = 5
+const namePartsMax = 5
 
 /** Different fields in `_fields`. Each is read in every object. */
 export const fieldsMax = 64

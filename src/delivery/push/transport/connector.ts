@@ -9,7 +9,7 @@ type Arguments = Parameters<Connector>
  * At 60 ms, 8 handshakes at a time are about 66 a second. HTTP/2 needs 16 connections. With 32, 512
  * of HTTP/1.1 at once delayed the pushes of others by 260 ms (p99).
  */
-export const openingMax = 8
+const openingMax = 8
 /** So many failures in a row say that the push service cannot be reached. */
 const failuresMax = 32
 
