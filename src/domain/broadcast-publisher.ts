@@ -12,8 +12,8 @@ export const publisherHeaders = (id: string): Readonly<Record<string, string>> =
 })
 
 /**
- * Header of messages that an operator causes: the id of the operator, percent-encoded, or
- * `operator` for the command.
+ * Header of messages that somebody causes for another user: the id of the operator or the site's
+ * server, percent-encoded, or `operator` for a command.
  */
 const byHeader = "Bellcast-By"
 export const byHeaders = (id: string): Readonly<Record<string, string>> => ({
@@ -31,12 +31,12 @@ const idIn = (text: string | undefined): string | undefined => {
 
 type Header = (name: string) => string | undefined
 
-/** The operator who caused a message. Undefined: no operator did. */
-export const operatorIn = (header: Header): string | undefined => idIn(header(byHeader))
+/** Who caused a message for another user. Undefined: the user did, or the service. */
+export const callerIn = (header: Header): string | undefined => idIn(header(byHeader))
 
 /** The operator who sent a broadcast again. Undefined of other broadcasts. */
 export const redrivenBy = (source: string, header: Header): string | undefined =>
-  source === "redrive" ? operatorIn(header) : undefined
+  source === "redrive" ? callerIn(header) : undefined
 
 /**
  * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose

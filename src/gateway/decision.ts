@@ -14,7 +14,7 @@ export interface Change<S, C> {
   readonly growth?: Growth
   /** Whether a subscription of another user moves to the caller. */
   readonly moves?: boolean
-  /** The operator who wants it: LOG has the id. */
+  /** Whom LOG names as the one who wants it. By default the caller, if it is another user. */
   readonly by?: string
   readonly response: (state: S) => ApiResponse
 }

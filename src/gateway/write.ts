@@ -112,10 +112,14 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...body, user: id }))
 })
 
+/** The id of the caller who writes for another user. */
+const writerFor = ({ caller, user }: Writer) =>
+  caller !== undefined && caller.user !== user!.user ? caller.id : undefined
+
 /** Appends a command that expects a sequence. Its own sequence, or undefined after a conflict. */
-const append = <S, C extends Command>(
-  { subject }: Kind<S, C>,
-  { by, command }: Change<S, C>,
+const append = <S, C extends Command, E, R>(
+  { kind: { subject }, writer }: Write<S, C, E, R>,
+  { by = writerFor(writer), command }: Change<S, C>,
   expect: number
 ) => {
   const { type, ...body } = command
@@ -168,7 +172,7 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const { command, response } = decision
   yield* checkQuotas(write, decision, state)
   write.isAdmitted = true
-  const seq = yield* append(kind, decision, expect)
+  const seq = yield* append(write, decision, expect)
   if (seq === undefined) return undefined
   yield* awaitApplied(kind.places, command, seq, kind.refusal)
   return response(kind.evolve(state, command, seq))

@@ -3,8 +3,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { until } from "../support/client.ts"
 import { type Acme, startAcme } from "../support/identity/acme.ts"
-import { createToken } from "../support/run-cli.ts"
+import { createToken, runCli } from "../support/run-cli.ts"
 import type { Service } from "../support/service.ts"
+import { UserAgent } from "../support/user-agent.ts"
+import { pseudonymOf } from "../support/users.ts"
 
 let acme: Acme
 /** A gateway with limits so low that a few changes reach them. */
@@ -146,4 +148,26 @@ it("the channels of a user are listed in order of registration, 100 on a page", 
   expect([first.body.data.length, first.headers.get("total-records")]).toEqual([100, "129"])
   expect([...first.body.data, ...second.body.data]).toEqual(wanted.map((id) => ({ id })))
   expect(second.headers.get("next-page")).toBeNull()
+})
+
+it("the audit names who registered a user, ended it, and removed their subscriptions", async () => {
+  const data = new UserAgent("https://updates.push.services.mozilla.com/wpush/v2/eva", {}).subscription
+  const stored = await send("POST", "/subscriptions", "acme eva", { data })
+  expect(stored.status).toBe(201)
+  for (const method of ["PUT", "DELETE"])
+    expect((await member(method, "news", "eva")).status).toBe(202)
+  // What users do themselves is no line.
+  for (const method of ["PUT", "DELETE"])
+    expect((await send(method, "/channels/news/registration", "acme eva")).status).toBe(202)
+  const removed = await send("DELETE", "/users/acme%3Aeva/subscriptions", "acme site")
+  expect(removed.body.data).toHaveLength(1)
+  const args = ["audit", "--user", pseudonymOf("acme:eva"), "--json", "--nats", acme.nats.url]
+  const lines = (await runCli(args)).stdout.trim().split("\n")
+  const changes = lines.map((line) => JSON.parse(line)).map(({ at: _, ...rest }) => rest)
+  const by = "acme:site"
+  expect(changes).toEqual([
+    { change: "registered", by, channel: "news" },
+    { change: "unregistered", by, channel: "news" },
+    { change: "removed", by, subscription: stored.body.data.id }
+  ])
 })

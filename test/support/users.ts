@@ -5,7 +5,7 @@ import { secretEnvironment } from "./service.ts"
 
 const secret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET
 const nameOf = basicIds(secret)
-const pseudonymOf = pseudonyms(secret)
+export const pseudonymOf = pseudonyms(secret)
 
 /** The id of a user whose password is `secret`. */
 export const idOf = (user: string): string => `basicauth:${nameOf(`${user}:secret`)}`

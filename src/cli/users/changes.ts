@@ -1,42 +1,52 @@
-// Changes of a user that the pushes do not show. By operators: subscriptions that they gave back,
-// suspensions that they ended, registrations that they removed. And subscriptions that moved to
-// another user, or were renewed without a login.
+// Changes of a user that the pushes do not show. By operators and sites' servers: subscriptions that
+// they gave back or removed, suspensions that they ended, registrations that they began or ended. And
+// subscriptions that moved to another user, or were renewed without a login.
 import * as Effect from "effect/Effect"
-import { operatorIn } from "#domain/broadcast-publisher.ts"
+import { callerIn } from "#domain/broadcast-publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 import { decodeToken, type UserToken } from "#streams/tokens.ts"
 
 interface Change {
-  readonly change: "restored" | "suspension ended" | "unregistered" | "moved away" | "renewed"
+  readonly change:
+    | "restored"
+    | "removed"
+    | "suspension ended"
+    | "registered"
+    | "unregistered"
+    | "moved away"
+    | "renewed"
   /** When NATS stored it: milliseconds since the epoch. */
   readonly at: number
-  /** The id of the operator, or `operator` for a command. */
+  /** The id of the operator or of the site's server, or `operator` for a command. */
   readonly by?: string
   readonly subscription?: string
   readonly channel?: string
 }
 
 const changesIn = ({ at, header, message, subject }: Stored): ReadonlyArray<Change> => {
-  const by = operatorIn(header)
-  const of = { at, ...(by !== undefined && { by }) }
+  if (message.type === "subscription.moved/1")
+    return message.moved.map(({ id }) => ({ change: "moved away", at, subscription: id }))
+  const by = callerIn(header)
+  if (by === undefined) {
+    const isRenewal = message.type === "subscription.put/1" && message.replaces?.renewal
+    return isRenewal ? [{ change: "renewed", at, subscription: message.id }] : []
+  }
+  const of = { at, by }
   switch (message.type) {
-    case "subscription.put/1": {
-      const { id: subscription, replaces } = message
-      if (by !== undefined) return [{ change: "restored", ...of, subscription }]
-      return replaces?.renewal === undefined ? [] : [{ change: "renewed", ...of, subscription }]
-    }
-    case "subscription.moved/1":
-      return message.moved.map(({ id }) => ({ change: "moved away", ...of, subscription: id }))
+    case "subscription.put/1":
+      return [{ change: "restored", ...of, subscription: message.id }]
+    case "subscription.delete/1":
+      return message.removed.map(({ id }) => ({ change: "removed", ...of, subscription: id }))
     case "subscription.cleared/1":
-      if (by === undefined) return []
       return [{ change: "suspension ended", ...of, subscription: message.id }]
+    case "registration.put/1":
     case "registration.delete/1": {
-      if (by === undefined) return []
       const place = parseRegistration(subject)
       const channel = place && decodeToken(place.channel)
-      return [{ change: "unregistered", ...of, ...(channel !== undefined && { channel }) }]
+      const change = message.type === "registration.put/1" ? "registered" : "unregistered"
+      return [{ change, ...of, ...(channel !== undefined && { channel }) }]
     }
   }
   return []
