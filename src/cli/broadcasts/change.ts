@@ -14,8 +14,8 @@ import { objectFlag } from "../terminal/flags.ts"
 const change = Effect.fnUntraced(function* (broadcast: number, verb: string, wanted: WantedState) {
   const origin = yield* demandBroadcast(broadcast)
   const at = (yield* readServerTime).serverMillis
-  const { state } = yield* changeState(origin, wanted, "operator", at)
-  return state === wanted
+  const { isChanged, state } = yield* changeState(origin, wanted, "operator", at)
+  return isChanged || state === wanted
     ? state
     : yield* failed(`broadcast ${broadcast} is ${state}: there is nothing to ${verb}`)
 })

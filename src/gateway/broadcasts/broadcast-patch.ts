@@ -70,10 +70,13 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
   const { at: startAt, data, data_by_locale, rate, state } = wanted
   if (state !== undefined) {
     // LOG keeps each change for ever: by changes of tests any user could fill it.
-    const standing = yield* (yield* isTest(origin))
-      ? standingOf(origin)
-      : changeState(origin, state, caller!.id, now)
-    return { standing, isDone: standing.state === state }
+    if (yield* isTest(origin)) {
+      const standing = yield* standingOf(origin)
+      return { standing, isDone: standing.state === state }
+    }
+    const standing = yield* changeState(origin, state, caller!.id, now)
+    // What was changed may have changed again.
+    return { standing, isDone: standing.isChanged || standing.state === state }
   }
   const saysOther = data !== undefined || data_by_locale !== undefined
   if (saysOther && !(yield* mayPublish(caller!, origin))) return yield* refuse("forbidden")
