@@ -298,7 +298,7 @@ class Push extends EventTarget {
     const begin = Date.now()
     const asked = async () => registration ?? navigator.serviceWorker.register(worker)
     const found = await this.#inTime(asked()).catch(fail("worker"))
-    for (; !found.active; await wait(50)) if (Date.now() - begin > timeout) fail("worker")()
+    for (; !found?.active; await wait(50)) if (Date.now() - begin > timeout) fail("worker")()
     this.#registration = found
     this.#isReady = true
   }
