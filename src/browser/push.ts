@@ -10,7 +10,9 @@ const anything = Schema.Record(Schema.String, Schema.Unknown)
 
 const isLocal = (host: string): boolean => ["localhost", "127.0.0.1", "[::1]"].includes(host)
 
+/** Workers take an address without `//` for one below their scope. */
 const isUrl = (address: string): boolean => {
+  if (!/^https?:\/\//i.test(address)) return false
   const { hostname = "", protocol } = URL.parse(address) ?? {}
   return protocol === "https:" || (protocol === "http:" && isLocal(hostname))
 }
@@ -19,7 +21,7 @@ const url = Schema.String.pipe(
   Schema.check(
     Schema.makeFilter(
       (address) => isUrl(address) || "Must be an absolute URL with https, on this machine http",
-      { toJsonSchema: () => [{ format: "uri", pattern: "^[Hh][Tt][Tt][Pp][Ss]?:" }, true] }
+      { toJsonSchema: () => [{ format: "uri", pattern: "^[Hh][Tt][Tt][Pp][Ss]?://" }, true] }
     )
   )
 )

@@ -45,6 +45,7 @@ const refused: ReadonlyArray<readonly [data: object, names: ReadonlyArray<string
   inNotification({ navigate: "/news" }, "navigate"),
   inNotification({ navigate: "http://example.org/" }, "navigate"),
   inNotification({ navigate: "https://" }, "navigate"),
+  inNotification({ navigate: "https:example.org" }, "navigate"),
   inNotification({ icon: "icon.png" }, "icon"),
   inNotification({ body: null }, "body"),
   inNotification({ dir: "up" }, "dir"),
