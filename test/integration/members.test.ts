@@ -151,7 +151,8 @@ it("the channels of a user are listed in order of registration, 100 on a page", 
 })
 
 it("the audit names who registered a user, ended it, and removed their subscriptions", async () => {
-  const data = new UserAgent("https://updates.push.services.mozilla.com/wpush/v2/eva", {}).subscription
+  const data = new UserAgent("https://updates.push.services.mozilla.com/wpush/v2/eva", {})
+    .subscription
   const stored = await send("POST", "/subscriptions", "acme eva", { data })
   expect(stored.status).toBe(201)
   for (const method of ["PUT", "DELETE"])
