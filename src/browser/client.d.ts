@@ -36,7 +36,10 @@ export type PushErrorCode =
 
 export interface PushError extends Error {
   readonly code: PushErrorCode
-  /** Trying again may help. The client tries once more by itself, then at the next `online`. */
+  /**
+   * Trying again may help. The client tries once more by itself, then at the next `online`; what
+   * needs a click (`no-click`, `dismissed`) it leaves to the next one.
+   */
   readonly retryable: boolean
 }
 
