@@ -35,8 +35,9 @@ const takeSome = Effect.fnUntraced(function* ({ begins, channels, unused }: Sets
 })
 
 /**
- * Removes the pushes of a channel, which the tally wrote. It writes none of an unused channel. Those
- * of a channel that began after `saved` stay: another projector has taken over, and begun it anew.
+ * Removes the pushes of a channel, which the tally wrote. It writes none of an unused channel.
+ * Those of a channel that began after `saved` stay: another projector has taken over, and begun it
+ * anew.
  */
 const removePushes = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],

@@ -1,6 +1,6 @@
-// Changes of a user that the pushes do not show. By operators and sites' servers: subscriptions that
-// they gave back or removed, suspensions that they ended, registrations that they began or ended. And
-// subscriptions that moved to another user, or were renewed without a login.
+// Changes of a user that the pushes do not show. By operators and sites' servers: subscriptions
+// that they gave back or removed, suspensions that they ended, registrations that they began or
+// ended. And subscriptions that moved to another user, or were renewed without a login.
 import * as Effect from "effect/Effect"
 import { callerIn } from "#domain/broadcast-publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
