@@ -10,8 +10,8 @@ const anything = Schema.Record(Schema.String, Schema.Unknown)
 
 const isLocal = (host: string): boolean => ["localhost", "127.0.0.1", "[::1]"].includes(host)
 
-/** Workers take an address without `//` for one below their scope. */
 const isUrl = (address: string): boolean => {
+  // Without `//` a worker takes an address for one below its scope.
   if (!/^https?:\/\//i.test(address)) return false
   const { hostname = "", protocol } = URL.parse(address) ?? {}
   return protocol === "https:" || (protocol === "http:" && isLocal(hostname))

@@ -1,4 +1,4 @@
-// The publisher of a broadcast, and the operator who sent it again, in its headers. Pure.
+// The publisher of a broadcast, and whoever caused a message for another user, in headers. Pure.
 
 /**
  * Header of a broadcast by HTTP: the id of its publisher, percent-encoded. The gateway writes it; a
@@ -31,7 +31,7 @@ const idIn = (text: string | undefined): string | undefined => {
 
 type Header = (name: string) => string | undefined
 
-/** Who caused a message for another user. Undefined: the user did, or the service. */
+/** The caller that a message names. Undefined: the user caused it, or the service. */
 export const callerIn = (header: Header): string | undefined => idIn(header(byHeader))
 
 /** The operator who sent a broadcast again. Undefined of other broadcasts. */

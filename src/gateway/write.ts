@@ -112,14 +112,14 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...body, user: id }))
 })
 
-/** The id of the caller who writes for another user. */
-const writerFor = ({ caller, user }: Writer) =>
+/** The id of the caller, if it writes for another user. */
+const anotherCaller = ({ caller, user }: Writer) =>
   caller !== undefined && caller.user !== user!.user ? caller.id : undefined
 
 /** Appends a command that expects a sequence. Its own sequence, or undefined after a conflict. */
 const append = <S, C extends Command, E, R>(
   { kind: { subject }, writer }: Write<S, C, E, R>,
-  { by = writerFor(writer), command }: Change<S, C>,
+  { by = anotherCaller(writer), command }: Change<S, C>,
   expect: number
 ) => {
   const { type, ...body } = command

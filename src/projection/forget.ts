@@ -35,9 +35,8 @@ const takeSome = Effect.fnUntraced(function* ({ begins, channels, unused }: Sets
 })
 
 /**
- * Removes the pushes of a channel, which the tally wrote. It writes none of an unused channel.
- * Those of a channel that began after `saved` stay: another projector has taken over, and begun it
- * anew.
+ * Removes the pushes of a channel, which the tally wrote. The tally writes none of an unused one.
+ * The pushes of a channel that began after `saved` stay: another projector began it anew.
  */
 const removePushes = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],

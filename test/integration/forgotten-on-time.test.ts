@@ -1,5 +1,5 @@
-// What the projector forgets, and when: a registration that ended an hour later, whatever
-// projectors began since, and a channel only while no other projector has taken over.
+// The projector forgets a registration an hour after its end, whatever projectors began since, and
+// a channel only while no other projector has begun it anew.
 import { Clock, Effect, Fiber, Layer } from "effect"
 import { afterAll, assert, beforeAll, it } from "vitest"
 import { emptyPushes } from "#domain/outcome.ts"

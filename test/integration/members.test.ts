@@ -157,7 +157,7 @@ it("the audit names who registered a user, ended it, and removed their subscript
   expect(stored.status).toBe(201)
   for (const method of ["PUT", "DELETE"])
     expect((await member(method, "news", "eva")).status).toBe(202)
-  // What users do themselves is no line.
+  // Changes that users make themselves are no lines.
   for (const method of ["PUT", "DELETE"])
     expect((await send(method, "/channels/news/registration", "acme eva")).status).toBe(202)
   const removed = await send("DELETE", "/users/acme%3Aeva/subscriptions", "acme site")

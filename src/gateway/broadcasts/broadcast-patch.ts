@@ -75,7 +75,7 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
       return { standing, isDone: standing.state === state }
     }
     const standing = yield* changeState(origin, state, caller!.id, now)
-    // What was changed may have changed again.
+    // Somebody else may have changed the broadcast after this request did.
     return { standing, isDone: standing.isChanged || standing.state === state }
   }
   const saysOther = data !== undefined || data_by_locale !== undefined
