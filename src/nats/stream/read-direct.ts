@@ -106,7 +106,7 @@ export interface Newest {
   readonly limit: number
 }
 
-/** How many more messages than wanted may be read: to count once more costs as much as 50 of them. */
+/** Read at most so many times what is wanted: to count once more costs as much as 50 messages. */
 const excessMax = 1.5
 
 /**
