@@ -11,7 +11,7 @@ class BellcastError extends Error {
   /** @param {any} [cause] */
   constructor(code, retryable = false, cause, retryAfter = 0) {
     super(`Bellcast: ${code}`, { cause })
-    Object.assign(this, { code, retryable, retryAfter: (retryAfter || 2) * second })
+    Object.assign(this, { code, retryable, retryAfter: (+retryAfter || 2) * second })
   }
 }
 
@@ -94,9 +94,6 @@ const bare = (users) => ({ __proto__: null, ...users })
 
 const none = { endpoint: null, p256dh: null, auth: null, renewal: null, checked: 0 }
 
-/** Firefox forgets it offline and rejects. */
-const end = (found) => found?.unsubscribe().catch(console.debug)
-
 const supportOf = (options) => {
   const { serviceWorker, standalone } = Object(navigator)
   const { Notification, PushManager, pushManager } = Object(window)
@@ -120,8 +117,8 @@ class Push extends EventTarget {
   #authorization
   #key
   #last = Date.now()
-  /** Until the record has this user. A newer page may have another. */
-  #isLoad = true
+  /** A newer page may have another user. */
+  #loaded = Date.now()
   /** The wish of a button, until it is stored. */
   #wants
   #listening = new AbortController()
@@ -140,10 +137,7 @@ class Push extends EventTarget {
     const push = new Push(options)
     if (push.state !== "off") return push
     const again = () => push.#sync()
-    if (latest) {
-      latest.#isLoad = false
-      latest.#listening.abort()
-    }
+    if (latest) latest.#listening.abort()
     latest = push
     try {
       signOuts ??= new BroadcastChannel("bellcast")
@@ -163,7 +157,8 @@ class Push extends EventTarget {
     return push
   }
 
-  async enable({ channels = [] } = Object()) {
+  async enable(options) {
+    const { channels = [] } = Object(options)
     if (supportOf(this.#options) || !this.#user) return this.#want()
     const join = Object.fromEntries(channels.map((each) => [each, true]))
     const isClick = navigator.userActivation?.isActive ?? true
@@ -193,7 +188,7 @@ class Push extends EventTarget {
     this.#user = null
     this.#wants = undefined
     this.#giveUp()
-    this.#isLoad = true
+    this.#loaded = Date.now()
     signOuts?.postMessage(0)
     await this.#sync()
     const tell = async () => {
@@ -205,7 +200,6 @@ class Push extends EventTarget {
   }
 
   #giveUp() {
-    this.#isLoad = false
     this.#requests.abort(new BellcastError("offline", true))
     this.#requests = new AbortController()
   }
@@ -251,7 +245,7 @@ class Push extends EventTarget {
       // Users who want no pushes get none, also without the worker or storage.
       if (error.code === "worker") await this.#retreat().catch(console.debug)
       if (error.code === "browser" && (!this.#user || this.#wants?.on === false))
-        await this.#found.then(end, console.debug)
+        await this.#end(await this.#found.catch(console.debug))
       if (error.retryable && !isRepeated) setTimeout(() => this.#sync(true), error.retryAfter)
     }
     this.#key = undefined
@@ -286,6 +280,11 @@ class Push extends EventTarget {
 
   get #found() {
     return this.#inTime(this.#manager.getSubscription())
+  }
+
+  /** Firefox forgets it offline and rejects. */
+  #end(found) {
+    return this.#inTime(found?.unsubscribe()).catch(console.debug)
   }
 
   get #scope() {
@@ -330,8 +329,9 @@ class Push extends EventTarget {
     let record = await inStore((states) => states.get(this.#scope))
     if (!record) {
       const [other] = await inStore((states) => states.getAll())
-      const { endpoint, former, join, key = null, on = {}, user = this.#user } = other ?? {}
-      record = { ...none, api: this.#api, user, on, key, former, join, isNew: !other }
+      const made = { user: this.#user, since: this.#loaded, on: {}, key: null, ...other }
+      record = { ...made, ...none, api: this.#api, isNew: !other }
+      const { endpoint, former, user } = made
       if (endpoint) record.former = { ...former, [user]: endpoint }
     }
     const { on, former, join } = record
@@ -350,14 +350,14 @@ class Push extends EventTarget {
     const user = this.#user
     const wants = this.#wants
     if (record.user !== user) {
-      if (!this.#isLoad) {
+      // The clock may have been ahead.
+      if (record.since > this.#loaded && record.since < Date.now()) {
         this.#wants = undefined
         if (wants) throw new BellcastError("user")
         return
       }
-      await this.#leave(record, { user }).finally(() => this.#clear())
+      await this.#leave(record, { user, since: this.#loaded }).finally(() => this.#clear())
     }
-    this.#isLoad = false
     if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
     const found = await this.#found
     if (wants) {
@@ -414,7 +414,7 @@ class Push extends EventTarget {
       const { endpoint } = each
       if (endpoint !== data.endpoint && (keyOf(each) === key || claimed.includes(endpoint))) {
         await this.#store(record, data, endpoint)
-        await end(each)
+        await this.#end(each)
       }
     }
     delete record.former[record.user]
@@ -443,7 +443,7 @@ class Push extends EventTarget {
     if (endpoint && record.user) record.former[record.user] = endpoint
     Object.assign(record, none, changes)
     await this.#save(record)
-    for (const each of all) await end(each)
+    for (const each of all) await this.#end(each)
   }
 
   async #note(record, fields, key) {

@@ -137,6 +137,21 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     await stage.becomes(page, "on")
   })
 
+  it("signs out, with an error, where the browser never answers to unsubscribe()", async () => {
+    const page = await stage.enabled()
+    const state = await page.evaluate(`(async () => {
+      const { unsubscribe } = PushSubscription.prototype
+      PushSubscription.prototype.unsubscribe = () => new Promise(() => {})
+      const state = await push.signOut()
+      PushSubscription.prototype.unsubscribe = unsubscribe
+      return state
+    })()`)
+    expect(state).toBe("off")
+    await stage.expect(page, "off", "push-service")
+    expect(await stage.record(page)).toMatchObject({ user: null, endpoint: null })
+    expect(await stage.stored()).toEqual([])
+  })
+
   it("says what the device knows, and signs out at once, while a token hangs", async () => {
     const page = await stage.enabled()
     await stage.age(page)

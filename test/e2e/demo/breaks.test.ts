@@ -17,7 +17,8 @@ describe.skipIf(firefoxPath === undefined)("the demo", () => {
   /** After a load of the page, pushes come again without a press. */
   const comesBack = async () => {
     await Promise.all([stage.page.waitForNavigation(), press("Load the page again")])
-    await turnOn()
+    await becomes("#state", /^on$/)
+    await becomes("#devices", /This browser/)
     await press("Send a push")
     await becomes("#sent", /delivered: its push service answered 201/)
     expect(await shown()).toHaveLength(1)
