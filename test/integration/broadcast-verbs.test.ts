@@ -1,7 +1,7 @@
 // `bellcast broadcast list` and `show`, and where what they show is read from.
 import { assert, it } from "vitest"
 import { changeState } from "../support/broadcast-states.ts"
-import { finished, join, publish, until } from "../support/client.ts"
+import { finished, join, publish, publishAt, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
@@ -16,7 +16,7 @@ interface Row {
   readonly delivered: number
 }
 
-const shared = useService()
+const shared = useService({ env: { BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher") } })
 
 // The first: it wants no other broadcasts.
 it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }, async () => {
@@ -67,6 +67,9 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
   assert.match(text, /^PUSH SERVICE {2}DELIVERED .* P99 MS\nother +1 +0 +0 +0 +0 +0 +\d+ +\d+$/m)
   const empty = await verb("show", ids[1]!)
   for (const word of ["{", "REASON", "PUSH SERVICE"]) assert.notInclude(empty, word)
+  const to = { channels: ["other"], users: [idOf("a")], except_users: [idOf("b"), idOf("c")] }
+  const excepting = await publishAt(service.url, "/broadcasts", { data: { n: 1 }, to })
+  assert.match(await verb("show", excepting), /^to +other, 1 users, except 2$/m)
 })
 
 it("watches a broadcast until it is finished, or fails when it is cancelled or ended itself", {

@@ -153,10 +153,12 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
   })
 
   it("each help has examples", async () => {
-    for (const verb of [["audit"], ["user", "show"], ["channel", "list"], ["channel", "show"]]) {
-      const { code, stdout } = await runCli([...verb, "--help"])
+    const broadcast = ["list", "show", "watch", "pause", "resume", "cancel"]
+    const verbs = ["publish", "audit", "user show", "channel list", "channel show"]
+    for (const verb of [...verbs, ...broadcast.map((each) => `broadcast ${each}`)]) {
+      const { code, stdout } = await runCli([...verb.split(" "), "--help"])
       assert.equal(code, 0)
-      assert.match(stdout, new RegExp(`EXAMPLES[^]*bellcast ${verb.join(" ")} `))
+      assert.match(stdout, new RegExp(`EXAMPLES[^]*bellcast ${verb} `))
     }
   })
 })

@@ -29,8 +29,12 @@ type View = typeof BroadcastObject.Type
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 
-const recipientsOf = ({ to: { channels, users } }: View): string =>
-  [...channels, ...(users === 0 ? [] : [`${users} users`])].join(", ")
+const recipientsOf = ({ to: { channels, except_users, users } }: View): string =>
+  [
+    ...channels,
+    ...(users === 0 ? [] : [`${users} users`]),
+    ...(except_users === 0 ? [] : [`except ${except_users}`])
+  ].join(", ")
 
 /** The publisher is last: an id has up to 80 characters. */
 export const shownBroadcasts = {
