@@ -74,8 +74,8 @@ interface Write<S, C extends Command, E, R> {
   conflictSeq: number
   /** The last command of LOG that the state which is read next includes; 0: unknown. */
   includedSeq: number
-  /** Whether the quotas were checked: each write counts once. */
-  isAdmitted: boolean
+  /** What the write was counted as: each counts once, also where it is decided again. */
+  counted: "nothing" | "change" | "move"
 }
 
 const isPut = ({ type }: Command): boolean =>
@@ -95,9 +95,13 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   if (!isPut(command)) return
   const growth = given ?? kind.growthOf(state, command)
   yield* demandRoom(growth)
-  if (write.isAdmitted) return
   const rates = yield* RequestRates
   const { id, user } = writer.caller!
+  if (write.counted !== "nothing") {
+    // After a conflict a subscription may be another user's.
+    if (moves && write.counted === "change") yield* rates.ofMove(user)
+    return
+  }
   if (user !== writer.user!.user) {
     // An operator may give many subscriptions back at once.
     if (command.type === "registration.put/1") yield* rates.ofMember(user)
@@ -107,9 +111,8 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
     yield* admitNewcomer(writer, kind.places[0].bucket === "subscriptions")
   const by = [user, writer.request.address] as const
   if (growth === "channel") yield* rates.ofNewChannel(...by)
-  if (moves === true) yield* rates.ofMove(user)
   const { type: _, ...body } = command
-  yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...body, user: id }))
+  yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...body, user: id }), moves)
 })
 
 /** The id of the caller, if it writes for another user. */
@@ -171,7 +174,7 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   if (decision._tag === "Unchanged") return decision.response
   const { command, response } = decision
   yield* checkQuotas(write, decision, state)
-  write.isAdmitted = true
+  if (write.counted !== "move") write.counted = decision.moves ? "move" : "change"
   const seq = yield* append(write, decision, expect)
   if (seq === undefined) return undefined
   yield* awaitApplied(kind.places, command, seq, kind.refusal)
@@ -203,7 +206,7 @@ export const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
     decide,
     conflictSeq: -1,
     includedSeq: 0,
-    isAdmitted: false
+    counted: "nothing"
   }
   const deadline = (yield* monotonicMillis) + conflictBudgetMillis
   while (true) {

@@ -58,18 +58,20 @@ export class RequestRates extends Context.Service<
     readonly ofDryRun: Admit
     /**
      * Counts a change that is to be stored, of both or, if either has too many, of none. Of the
-     * address it counts once for each `changeBytes` of the `bytes` that it takes in LOG.
+     * address it counts once for each `changeBytes` of the `bytes` that it takes in LOG. One that
+     * moves a subscription to the user counts as `ofMove`, too.
      */
     readonly ofChange: (
       user: string,
       address: string,
-      bytes: number
+      bytes: number,
+      moves?: boolean
     ) => Effect.Effect<void, Refused>
     /** Counts a new channel in the same way, once. */
     readonly ofNewChannel: (user: string, address: string) => Effect.Effect<void, Refused>
     /** Counts a registration of another user, of the caller who makes it. */
     readonly ofMember: Admit
-    /** Counts a subscription that moves to a user. */
+    /** Counts a subscription that moves to a user, by a change that was counted before. */
     readonly ofMove: Admit
     /** Counts a renewal without a login, of an address. */
     readonly ofRenewal: Admit
@@ -84,19 +86,9 @@ export class RequestRates extends Context.Service<
     RequestRates,
     Effect.gen(function* () {
       const settings = yield* GatewaySettings
-      const ofChange = bothOf(
-        limitOf(
-          "tooManyChanges",
-          settings.changesPerUserPerHourMax,
-          "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
-        ),
-        limitOf(
-          "tooManyChanges",
-          settings.changesPerAddressPerHourMax,
-          "changes are refused: an address stores too many " +
-            byAddress("BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX")
-        )
-      )
+      const changes = changesOf(settings)
+      const moves = movesOfUser()
+      const newChannels = { user: newChannelsOf(settings), address: newChannelsOf(settings) }
       const newUsersMax = settings.newUsersPerAddressPerHourMax
       const ofNewUser = limitOf(
         "tooManyNewUsers",
@@ -105,16 +97,24 @@ export class RequestRates extends Context.Service<
           byAddress("BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX")
       )
       return RequestRates.of({
-        ofChange: (user, address, bytes) =>
-          ofChange(user, address, Math.max(1, bytes / changeBytes)),
-        ofNewChannel: bothOf(newChannelsOf(settings), newChannelsOf(settings)),
+        ofChange: (user, address, bytes, isMove = false) =>
+          countAll([
+            [changes.user, user],
+            [changes.address, address, Math.max(1, bytes / changeBytes)],
+            ...(isMove ? [[moves, user] as const] : [])
+          ]),
+        ofNewChannel: (user, address) =>
+          countAll([
+            [newChannels.user, user],
+            [newChannels.address, address]
+          ]),
         ofMember: limitOf(
           "tooManyMembers",
           settings.membersPerCallerPerHourMax,
           "members are refused: a caller registers too many " +
             "(BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX)"
         ).count,
-        ofMove: moves().count,
+        ofMove: moves.count,
         ofRenewal: renewals().count,
         ofNewUser: newUsersMax === 0 ? undefined : ofNewUser.count,
         ofAddress: limitOf(
@@ -144,7 +144,21 @@ const byUser = "(BELLCAST_REQUESTS_PER_USER_PER_MINUTE_MAX)"
 const byAddress = (setting: string) =>
   `(${setting}; behind a proxy BELLCAST_TRUSTED_PROXIES must name it)`
 
-const moves = (): Limit =>
+const changesOf = (settings: GatewaySettings["Service"]) => ({
+  user: limitOf(
+    "tooManyChanges",
+    settings.changesPerUserPerHourMax,
+    "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
+  ),
+  address: limitOf(
+    "tooManyChanges",
+    settings.changesPerAddressPerHourMax,
+    "changes are refused: an address stores too many " +
+      byAddress("BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX")
+  )
+})
+
+const movesOfUser = (): Limit =>
   limitOf(
     "tooManyMoves",
     movesPerHourMax,
@@ -170,14 +184,13 @@ const newChannelsOf = ({
       byAddress("BELLCAST_NEW_CHANNELS_PER_HOUR_MAX")
   )
 
-/** Counts for both or, if either has too many, for none. `cost`: that of the address. */
-const bothOf = (ofUser: Limit, ofAddress: Limit) =>
-  Effect.fnUntraced(function* (user: string, address: string, cost?: number) {
-    yield* ofUser.check(user)
-    yield* ofAddress.check(address, cost)
-    yield* ofUser.count(user)
-    yield* ofAddress.count(address, cost)
-  })
+/** Counts for all or, if one has too many, for none. */
+const countAll = Effect.fnUntraced(function* (
+  all: ReadonlyArray<readonly [limit: Limit, key: string, cost?: number]>
+) {
+  for (const [limit, key, cost] of all) yield* limit.check(key, cost)
+  for (const [limit, key, cost] of all) yield* limit.count(key, cost)
+})
 
 interface Limit {
   readonly count: Admit
