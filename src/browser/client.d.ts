@@ -82,7 +82,7 @@ export interface Push extends EventTarget {
   /**
    * Logout: this browser belongs to nobody. Works offline, without a token, and without the script
    * of the worker. Closes shown pushes where the worker is registered. Waits at most 10 s for the
-   * script, 10 s for the browser, 20 s for a renewal by the worker, and 1 s for the service. Where
+   * script, 10 s for each answer of the browser, 20 s for a renewal by the worker, and 1 s for the service. Where
    * nothing was recorded here, a subscription by an earlier page ends only if the service responds,
    * within 10 s. Other pages of the site abort what they wait for, unless they sign out too.
    */
@@ -96,7 +96,7 @@ export interface Push extends EventTarget {
 }
 
 /**
- * Makes the device and the service agree, and resolves with the state, after 10 s at most. Never
+ * Makes the device and the service agree, and resolves with the state, after 11 s at most. Never
  * asks the user, never rejects for want of a network. Throws TypeError without a usable `url`. In
  * one page, the last call counts: what earlier ones gave no longer follows events.
  */

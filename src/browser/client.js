@@ -117,7 +117,6 @@ class Push extends EventTarget {
   #authorization
   #key
   #last = Date.now()
-  /** A newer page may have another user. */
   #loaded = Date.now()
   /** The wish of a button, until it is stored. */
   #wants
@@ -137,7 +136,10 @@ class Push extends EventTarget {
     const push = new Push(options)
     if (push.state !== "off") return push
     const again = () => push.#sync()
-    if (latest) latest.#listening.abort()
+    if (latest) {
+      latest.#loaded = 0
+      latest.#listening.abort()
+    }
     latest = push
     try {
       signOuts ??= new BroadcastChannel("bellcast")
@@ -158,7 +160,7 @@ class Push extends EventTarget {
   }
 
   async enable(options) {
-    const { channels = [] } = Object(options)
+    const channels = Object(options).channels ?? []
     if (supportOf(this.#options) || !this.#user) return this.#want()
     const join = Object.fromEntries(channels.map((each) => [each, true]))
     const isClick = navigator.userActivation?.isActive ?? true
@@ -358,6 +360,7 @@ class Push extends EventTarget {
       }
       await this.#leave(record, { user, since: this.#loaded }).finally(() => this.#clear())
     }
+    record.since = Math.max(record.since, this.#loaded)
     if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
     const found = await this.#found
     if (wants) {

@@ -30,7 +30,7 @@ export const errors = {
   forbidden: "The channel is closed to this user.",
   limit: "A limit of the service is reached.",
   service: "The service has an error; its log says more.",
-  user: "Nobody is signed in.",
+  user: "Nobody is signed in, or another tab has another user: load the page again.",
   browser: "Something failed in the browser; its console says more."
 }
 

@@ -164,32 +164,6 @@ describe.skipIf(firefoxPath === undefined)("client.js and users", () => {
     await stage.expect(page, "off", "user")
   })
 
-  it("lets an old page of the first user do nothing to the second", async () => {
-    const old = await stage.enabled()
-    const page = await stage.enabled({ user: second() })
-    const endpoint = await stage.endpoint(page)
-    await old.evaluate("dispatchEvent(new Event('online'))")
-    await stage.becomes(old, "off")
-    await old.evaluate("push.enable()")
-    await stage.expect(old, "off", "user")
-    expect(await stage.endpoint(page)).toBe(endpoint)
-    expect((await stage.record(page)).user).toBe(second())
-  })
-
-  it("lets a page whose first load failed do nothing to a user who came later", async () => {
-    delete stage.files["/late.js"]
-    const old = await stage.page()
-    await stage.connect(old, { user: second(), worker: "/late.js" })
-    await stage.expect(old, "off", "worker")
-    const page = await stage.enabled()
-    const endpoint = await stage.endpoint(page)
-    stage.files["/late.js"] = stage.files["/worker.js"]!
-    await old.evaluate("dispatchEvent(new Event('online'))")
-    await stage.becomes(old, "off")
-    expect(await stage.endpoint(page)).toBe(endpoint)
-    expect((await stage.record(page)).user).toBe(stage.user)
-  })
-
   it("does not take a subscription of another user that an earlier page made", async () => {
     const page = await stage.enabled()
     await page.evaluate("indexedDB.deleteDatabase('bellcast')")
