@@ -117,6 +117,10 @@ export const apiErrors = {
       "This user's subscriptions would be larger than this server keeps for one user: " +
       "remove one first."
   },
+  tooLargeForNats: {
+    ...contentTooLarge,
+    message: "The response is larger than NATS lets messages be: ask for fewer with _limit."
+  },
   responseTooLarge: {
     ...contentTooLarge,
     message:

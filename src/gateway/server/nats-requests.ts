@@ -156,7 +156,9 @@ const sizeError = ({ body, headers }: MicroRequest): ApiResponse | undefined => 
 }
 
 /** Responds to requests within the bounds on their size, their time and their number at once. */
-const makeAnswer = Effect.map(Settings, ({ retryAfterSeconds }) => {
+const makeAnswer = Effect.gen(function* () {
+  const { retryAfterSeconds } = yield* Settings
+  const micro = yield* Micro
   const running = makeShares(atOnceMax.ofSource, atOnceMax.ofAll)
   const later = { headers: { "Retry-After": String(retryAfterSeconds) } }
   const answer = (operation: NatsOperation, request: MicroRequest) => {
@@ -178,7 +180,11 @@ const makeAnswer = Effect.map(Settings, ({ retryAfterSeconds }) => {
     )
   }
   return (operation: NatsOperation) => (request: MicroRequest) =>
-    Effect.map(answer(operation, request), responseOf)
+    Effect.map(answer(operation, request), (response) => {
+      const sent = responseOf(response)
+      const isTooLarge = Buffer.byteLength(sent.body) > micro.bodyBytesMax()
+      return isTooLarge ? responseOf(errorResponse("tooLargeForNats")) : sent
+    })
 })
 
 /** Answers requests until the scope closes. */

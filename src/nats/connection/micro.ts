@@ -36,6 +36,9 @@ export interface MicroService<R> {
   readonly endpoints: ReadonlyArray<MicroEndpoint<R>>
 }
 
+/** Bytes that the headers of a response take at most: those of HTTP are bounded by 16 KiB, too. */
+const headerBytesMax = 16 * 1024
+
 /** How long the end waits for the server to confirm that it sends no more requests. */
 const drainMillis = 2_000
 
@@ -47,6 +50,8 @@ export class Micro extends Context.Service<
      * the same service. At the end it takes no more, and finishes those that it has.
      */
     readonly serve: <R>(service: MicroService<R>) => Effect.Effect<void, never, R | Scope.Scope>
+    /** Bytes of the body of a response that the server still takes; a larger one is lost. */
+    readonly bodyBytesMax: () => number
   }
 >()("bellcast/nats/Micro") {
   static readonly layer = Layer.effect(
@@ -79,7 +84,8 @@ export class Micro extends Context.Service<
           (subscriptions) => Effect.andThen(drain(subscriptions), () => Fiber.awaitAll(running))
         )
       })
-      return Micro.of({ serve })
+      const bodyBytesMax = () => (nc.info?.max_payload ?? 0) - headerBytesMax
+      return Micro.of({ bodyBytesMax, serve })
     })
   )
 }
