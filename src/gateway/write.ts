@@ -19,7 +19,7 @@ import type { Change, Command, Decision } from "./decision.ts"
 import type { ErrorName } from "./http/error-table.ts"
 import { refuse } from "./http/errors.ts"
 import type { Call } from "./http/request.ts"
-import { admitNewcomer } from "./quotas/holdings.ts"
+import { isNewcomer } from "./quotas/holdings.ts"
 import { bytesOfChange, RequestRates } from "./quotas/requests.ts"
 import { demandRoom, demandRoomIn, type Growth } from "./quotas/room.ts"
 
@@ -99,20 +99,30 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   const { id, user } = writer.caller!
   if (write.counted !== "nothing") {
     // After a conflict a subscription may be another user's.
-    if (moves && write.counted === "change") yield* rates.ofMove(user)
+    if (moves && write.counted === "change") {
+      yield* rates.ofMove(user)
+      write.counted = "move"
+    }
     return
   }
   if (user !== writer.user!.user) {
     // An operator may give many subscriptions back at once.
     if (command.type === "registration.put/1") yield* rates.ofMember(user)
+    write.counted = "change"
     return
   }
-  if (kind.seqOf(state) === 0)
-    yield* admitNewcomer(writer, kind.places[0].bucket === "subscriptions")
-  const by = [user, writer.request.address] as const
-  if (growth === "channel") yield* rates.ofNewChannel(...by)
+  const hasNoList = kind.places[0].bucket === "subscriptions"
+  const isNewUser = kind.seqOf(state) === 0 && (yield* isNewcomer(writer, hasNoList))
   const { type: _, ...body } = command
-  yield* rates.ofChange(...by, bytesOfChange(kind.subject, { ...body, user: id }), moves)
+  yield* rates.ofChange({
+    user,
+    address: writer.request.address,
+    bytes: bytesOfChange(kind.subject, { ...body, user: id }),
+    isNewUser,
+    isNewChannel: growth === "channel",
+    isMove: moves === true
+  })
+  write.counted = moves ? "move" : "change"
 })
 
 /** The id of the caller, if it writes for another user. */
@@ -174,7 +184,6 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   if (decision._tag === "Unchanged") return decision.response
   const { command, response } = decision
   yield* checkQuotas(write, decision, state)
-  if (write.counted !== "move") write.counted = decision.moves ? "move" : "change"
   const seq = yield* append(write, decision, expect)
   if (seq === undefined) return undefined
   yield* awaitApplied(kind.places, command, seq, kind.refusal)

@@ -29,26 +29,40 @@ const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
   return (entry?.value ?? emptyChannel).registrations === 0
 })
 
-/** Registers the user of a request, whether or not the channel is closed. */
-export const register: Pick<Operation<void>, "run" | "doc"> = {
-  run: Effect.fnUntraced(function* (_, call) {
-    const channel = channelToken(yield* channelIdOf(call.params))
-    const { id, user } = call.user!
+/**
+ * Registers the user of a request. `isAllowed` is asked for each decision: a removal that comes
+ * before the registration is stored may have taken the right, too.
+ */
+const registerIf = (isAllowed: typeof mayRegister): Operation<void>["run"] =>
+  Effect.fnUntraced(function* (_, call) {
+    const id = yield* channelIdOf(call.params)
+    const channel = channelToken(id)
+    const { id: name, user } = call.user!
     const { registrationsPerUserMax: registrationsMax } = yield* Settings
     return yield* changeRegistration(
       channel,
       call,
       Effect.fnUntraced(function* (registration, now) {
+        if (!(yield* isAllowed(call.caller!, id))) return yield* refuse("forbidden")
         if (registration?.on) return unchanged(accepted)
         const [count, isNew] = yield* Effect.all([registrationsOf(user), isNewChannel(channel)], {
           concurrency: 2
         })
         if (count >= registrationsMax) return yield* refuse("tooManyRegistrations")
-        const command = { type: "registration.put/1", user: id, at: now, registrationsMax } as const
+        const command = {
+          type: "registration.put/1",
+          user: name,
+          at: now,
+          registrationsMax
+        } as const
         return changed(command, accepted, { growth: isNew ? "channel" : "registration" })
       })
     )
-  }),
+  })
+
+export const registrationPut: Operation<void> = {
+  access: "caller",
+  run: registerIf(mayRegister),
   doc: {
     summary: "Register the caller to a channel, which may be closed to them",
     responses: { 202: Acknowledgement },
@@ -56,13 +70,10 @@ export const register: Pick<Operation<void>, "run" | "doc"> = {
   }
 }
 
-export const registrationPut: Operation<void> = {
-  ...register,
-  access: "caller",
-  run: Effect.fnUntraced(function* (input, call, whole) {
-    const isAllowed = yield* mayRegister(call.caller!, yield* channelIdOf(call.params))
-    return yield* isAllowed ? register.run(input, call, whole) : refuse("forbidden")
-  })
+/** Registers the user of a request, whether or not the channel is closed. */
+export const register: Pick<Operation<void>, "run" | "doc"> = {
+  run: registerIf(() => Effect.succeed(true)),
+  doc: registrationPut.doc
 }
 
 /** Ends the registration of the user of a request, if there is one. */

@@ -12,20 +12,20 @@ export const registrationsOf = (user: UserToken) =>
   Effect.map(registrationsSince(user), (held) => held.length)
 
 /**
- * Rejects the first write of a new user when their address has brought too many. `hasNoList`: the
+ * Whether a write is the first of a user who counts as a new one of an address. `hasNoList`: the
  * list of the user's subscriptions was read before, and there is none.
  */
-export const admitNewcomer = Effect.fnUntraced(function* (
-  call: Pick<Call, "request" | "caller">,
+export const isNewcomer = Effect.fnUntraced(function* (
+  call: Pick<Call, "caller">,
   hasNoList: boolean
 ) {
-  const { ofNewUser } = yield* RequestRates
+  const { countsNewUsers } = yield* RequestRates
   const { user, verified } = call.caller!
-  if (ofNewUser === undefined || verified === true) return
+  if (!countsNewUsers || verified === true) return false
   const readList = (yield* Buckets).get("subscriptions", keys.subscriptions(user))
   const [list, registrations] = yield* Effect.all(
     [hasNoList ? Effect.undefined : readList, registrationsOf(user)],
     { concurrency: "unbounded" }
   )
-  if (list === undefined && registrations === 0) yield* ofNewUser(call.request.address)
+  return list === undefined && registrations === 0
 })

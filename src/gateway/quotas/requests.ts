@@ -43,6 +43,22 @@ export const bytesOfChange = (subject: string, body: { readonly user: string }):
   2 * subject.length +
   overheadBytes
 
+/** A change that is to be stored. */
+interface StoredChange {
+  readonly user: string
+  readonly address: string
+  /** What it takes in LOG. */
+  readonly bytes: number
+  /**
+   * It is the first of a user whom no policy verifies. With such a policy any name is a new user,
+   * so quotas per user alone limit nothing.
+   */
+  readonly isNewUser?: boolean
+  readonly isNewChannel?: boolean
+  /** It moves a subscription to the user. */
+  readonly isMove?: boolean
+}
+
 /** Counts one (or `cost`) of an address or of a user. Fails with 429 when there were too many. */
 type Admit = (key: string, cost?: number) => Effect.Effect<void, Refused>
 
@@ -57,29 +73,18 @@ export class RequestRates extends Context.Service<
      */
     readonly ofDryRun: Admit
     /**
-     * Counts a change that is to be stored, of both or, if either has too many, of none. Of the
-     * address it counts once for each `changeBytes` of the `bytes` that it takes in LOG. One that
-     * moves a subscription to the user counts as `ofMove`, too.
+     * Counts a change that is to be stored, in all that it is or, if one of these had too many, in
+     * none. Of the address it counts once for each `changeBytes` of its bytes.
      */
-    readonly ofChange: (
-      user: string,
-      address: string,
-      bytes: number,
-      moves?: boolean
-    ) => Effect.Effect<void, Refused>
-    /** Counts a new channel in the same way, once. */
-    readonly ofNewChannel: (user: string, address: string) => Effect.Effect<void, Refused>
+    readonly ofChange: (change: StoredChange) => Effect.Effect<void, Refused>
     /** Counts a registration of another user, of the caller who makes it. */
     readonly ofMember: Admit
-    /** Counts a subscription that moves to a user, by a change that was counted before. */
+    /** Counts that a change, which was counted before, moves a subscription to a user. */
     readonly ofMove: Admit
     /** Counts a renewal without a login, of an address. */
     readonly ofRenewal: Admit
-    /**
-     * Counts a new user of an address. With a policy that verifies nobody, any name is a new user,
-     * so quotas per user alone limit nothing. Undefined: any number may come.
-     */
-    readonly ofNewUser: Admit | undefined
+    /** Whether new users of an address count. If not, any number may come. */
+    readonly countsNewUsers: boolean
   }
 >()("bellcast/gateway/RequestRates") {
   static readonly layer = Layer.effect(
@@ -90,23 +95,21 @@ export class RequestRates extends Context.Service<
       const moves = movesOfUser()
       const newChannels = { user: newChannelsOf(settings), address: newChannelsOf(settings) }
       const newUsersMax = settings.newUsersPerAddressPerHourMax
-      const ofNewUser = limitOf(
+      const newUsers = limitOf(
         "tooManyNewUsers",
         newUsersMax,
         "new users are refused: an address brings too many " +
           byAddress("BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX")
       )
       return RequestRates.of({
-        ofChange: (user, address, bytes, isMove = false) =>
+        ofChange: ({ address, bytes, user, ...is }) =>
           countAll([
+            ...(is.isNewUser ? [[newUsers, address] as const] : []),
+            ...(is.isNewChannel ? [[newChannels.user, user] as const] : []),
+            ...(is.isNewChannel ? [[newChannels.address, address] as const] : []),
             [changes.user, user],
             [changes.address, address, Math.max(1, bytes / changeBytes)],
-            ...(isMove ? [[moves, user] as const] : [])
-          ]),
-        ofNewChannel: (user, address) =>
-          countAll([
-            [newChannels.user, user],
-            [newChannels.address, address]
+            ...(is.isMove ? [[moves, user] as const] : [])
           ]),
         ofMember: limitOf(
           "tooManyMembers",
@@ -116,7 +119,7 @@ export class RequestRates extends Context.Service<
         ).count,
         ofMove: moves.count,
         ofRenewal: renewals().count,
-        ofNewUser: newUsersMax === 0 ? undefined : ofNewUser.count,
+        countsNewUsers: newUsersMax > 0,
         ofAddress: limitOf(
           "tooManyRequests",
           settings.requestsPerAddressPerMinuteMax,

@@ -87,7 +87,7 @@ export const testPost: Operation<typeof Body.Type> = {
     if (stored.suspended !== undefined)
       return ok({ data: { outcome: "dead", reason: "suspended" } }, noStore)
     yield* demandRoom("test")
-    yield* (yield* RequestRates).ofChange(user, request.address, testBytes)
+    yield* (yield* RequestRates).ofChange({ user, address: request.address, bytes: testBytes })
     const to = { channels: [], users: [user], except: [], subscription: id }
     const given = { headers: { TTL: ttlSeconds, Urgency: "high" }, key: undefined }
     const broadcast = yield* publish({ ...given, body, to, isPlain: false }, caller!)
