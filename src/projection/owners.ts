@@ -134,6 +134,7 @@ export const noteOwners = (
   list: SubscriptionList
 ): void => {
   const pages = new Map<EntryKey<"endpointOwners">, EndpointOwners>()
+  const named = "id" in command ? storedIn(list, command.id) : undefined
   const note = (each: string, after: (last: LastOwner | undefined) => LastOwner | undefined) => {
     const key = keys.endpointOwners(each)
     const page = pages.get(key) ?? pageOf(sets, each)
@@ -141,10 +142,11 @@ export const noteOwners = (
     if (page.seq >= seq && !pages.has(key)) return
     const before = lastOwnerOf(page, each)
     const last = after(before)
-    if (last?.owner !== before?.owner || last?.endedAt !== before?.endedAt)
+    // A page that a crash left behind may have had this owner before an end that is skipped here.
+    const isBegin = each === hash && named?.seq === seq
+    if (isBegin || last?.owner !== before?.owner || last?.endedAt !== before?.endedAt)
       pages.set(key, withOwner(page, each, last, seq, at))
   }
-  const named = "id" in command ? storedIn(list, command.id) : undefined
   const isPresent = named !== undefined && named.moved === undefined
   const isEnd = command.type === "subscription.gone/1"
   // Another user may store it: then the list of this one must not get it back.
