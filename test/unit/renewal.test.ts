@@ -4,7 +4,7 @@ import type { SubscriptionPut } from "#domain/subscription/command.ts"
 import { markMoved, markRemoved } from "#domain/subscription/owners.ts"
 import { renewableBy } from "#domain/subscription/renewal.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
-import { renewables, renewablesMax } from "#domain/subscription/tombstone.ts"
+import { renewableMillisMax, renewables, renewablesMax } from "#domain/subscription/tombstone.ts"
 import { undoing } from "#nats/subscriptions/undo.ts"
 import { data, del, given, gone, put } from "#test/subscription-commands.ts"
 
@@ -141,8 +141,8 @@ describe("a restored subscription", () => {
     cause: "gone",
     put: stored as unknown as SubscriptionPut
   }
-  const restored = (list: SubscriptionList) => {
-    const message = undoing(removal, list, 3_000, quota)
+  const restored = (list: SubscriptionList, now = 3_000) => {
+    const message = undoing(removal, list, now, quota)
     if (message?.type !== "subscription.put/1") return assert.fail("restored by a put")
     return evolveList(list, { type: message.type, ...message.body }, list.seq + 1)
   }
@@ -158,5 +158,7 @@ describe("a restored subscription", () => {
     assert.strictEqual(list.subscriptions["a"]?.seq, 4)
     assert.isUndefined(provenBy(list, 4_000))
     assert.deepStrictEqual(restored(emptyList).subscriptions["a"]?.seq, 1)
+    const late = endedAt + renewableMillisMax
+    assert.isUndefined(provenBy(restored(ended.before, late), late + 1))
   })
 })

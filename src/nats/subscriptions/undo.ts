@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { endpointHash, isMoved, lastOwnerOf, noOwners } from "#domain/subscription/owners.ts"
 import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
-import { renewalIn } from "#domain/subscription/tombstone.ts"
+import { validRenewalIn } from "#domain/subscription/tombstone.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { Buckets } from "../kv/bucket.ts"
@@ -38,7 +38,7 @@ export const undoing = (
     } as const
   if (exhausted(list, data.endpoint, quota) !== undefined) return undefined
   // The browser still has this secret, and does not ask for another one.
-  const renewal = renewalIn(list.tombstones, id)
+  const renewal = validRenewalIn(list.tombstones, id, now)
   return {
     type: "subscription.put/1",
     body: {
