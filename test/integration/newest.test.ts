@@ -7,6 +7,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { startNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 
 const news = subjects.broadcast("test", channelToken("news"))
 const rare = subjects.broadcast("test", channelToken("rare"))
@@ -55,12 +56,26 @@ it("finds the last messages of a filter, however dense or rare they are", async 
     assert.deepEqual(yield* read(rare, 2), few.slice(0, 2))
     assert.deepEqual(yield* read(filters.broadcasts, 1_000), all)
     assert.deepEqual(yield* read(subjects.broadcast("test", channelToken("no")), 10), [])
+    // Before sequences of other messages, and below the first one.
+    for (const before of [dense[0]! + 1, dense[40]! + 1, dense[40]! - 1, 2, 1, 0])
+      for (const limit of [1, 10])
+        assert.deepEqual(
+          yield* read(news, limit, before),
+          dense.filter((seq) => seq < before).slice(0, limit)
+        )
     // In pages, each before the last message of the one before.
     const pages: Array<number> = []
     while (pages.length < all.length)
       pages.push(...(yield* read(filters.broadcasts, 70, pages.at(-1))))
     assert.deepEqual(pages, all)
     assert.deepEqual(yield* read(filters.broadcasts, 70, pages.at(-1)), [])
+    yield* Effect.promise(async () => {
+      await using admin = await connectAdmin(nats.url)
+      for (const seq of [...all.slice(0, 30), ...all.slice(-30)])
+        await admin.jsm.streams.deleteMessage("BELLCAST_LOG", seq)
+    })
+    assert.deepEqual(yield* read(filters.broadcasts, 1_000), all.slice(30, -30))
+    assert.deepEqual(yield* read(filters.broadcasts, 70, all[100]), all.slice(101, 171))
   })
   const services = natsLayer({ url: nats.url, name: "test" })
   await Effect.runPromise(program.pipe(Effect.provide(services)))

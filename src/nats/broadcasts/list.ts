@@ -12,7 +12,7 @@ import { type Origin, originIn, type Standing, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMaxDefault = 100
-/** Reads of one list, in 6 MiB. A client goes on with the next page. */
+/** Reads of one list, in 9 MiB. A client goes on with the next page. */
 const readsMax = 2
 
 export interface Listed {

@@ -133,6 +133,24 @@ const beginOf = async (
   return enough.seq
 }
 
+/** The messages of a filter from a sequence on and before another, a batch at a time. */
+const readBetween = async (
+  read: (seq: number) => Promise<ReadonlyArray<StoredMsg>>,
+  from: number,
+  to: number
+) => {
+  const found: Array<StoredMsg> = []
+  // The server ends a batch early by its bytes, and a replica that is behind counts too few.
+  for (let seq = from; seq < to; ) {
+    const batch = await read(seq)
+    found.push(...batch.filter((msg) => msg.seq < to))
+    const last = batch.at(-1)
+    if (last === undefined || last.pending === 0) break
+    seq = last.seq + 1
+  }
+  return found
+}
+
 /**
  * The last messages before a sequence that a filter matches, the newest first, at most `limit`. The
  * server says of each message how many follow it: that finds the place without an index, with four
@@ -152,8 +170,9 @@ export const readNewest = async (
   // Messages that come meanwhile are counted, too, so that the first place may be too late.
   for (let wanted = limit; ; wanted *= 2) {
     const seq = await beginOf(count, { later, limit: wanted, to })
-    const query = { seq, next_by_subj: filter, batch: Math.ceil(excessMax * wanted) }
-    const found = (await request(jsm, stream, query)).filter((msg) => msg.seq < to)
+    const batch = Math.ceil(excessMax * wanted)
+    const read = (seq: number) => request(jsm, stream, { seq, next_by_subj: filter, batch })
+    const found = await readBetween(read, seq, to)
     if (found.length >= limit || seq === 1) return found.slice(-limit).reverse()
   }
 }
