@@ -68,6 +68,33 @@ const fill = Effect.gen(function* () {
   return [both.seq, named.seq, ...ids]
 })
 
+it("finds a push of a channel behind many broadcasts to other users", {
+  timeout: 120_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  const env = { BELLCAST_OPERATOR_PRINCIPALS: idOf("operator") }
+  await using service = await startService({ natsUrl: nats.url, roles: "gateway,projection", env })
+  await join([service.url], "news", [push.subscribe().subscription])
+  const first = await Effect.gen(function* () {
+    const log = yield* EventLog
+    const subject = subjects.broadcast("shop", news)
+    const { seq } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
+    yield* sent(seq, news, token)
+    const body = { data: {}, users: [tokenOf("somebody")] }
+    const direct = { subject: subjects.broadcast("rest", directToken), type: "direct/1" } as const
+    const others = Array.from({ length: 1_300 }, () => log.append("log", { ...direct, body }))
+    yield* Effect.all(others, { concurrency: 64 })
+    return seq
+  }).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })), Effect.runPromise)
+  const path = `/users/${encodeURIComponent(user)}`
+  const { body } = await call(service.url, "GET", path, "operator")
+  assert.deepEqual(
+    body.data.pushes.map(({ broadcast }: { broadcast: string }) => broadcast),
+    [String(first)]
+  )
+})
+
 // Of up to 20 channels each is searched, of more all broadcasts are.
 const counts = [1, 21]
 const title = "finds the last pushes to a user who joined %i channels among many broadcasts"

@@ -7,7 +7,7 @@ import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"
 import { type ForUser, listForUser, pushesTo } from "#nats/broadcasts/for-user.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
-import { readsOfCommandMax } from "#nats/broadcasts/started-in.ts"
+import { readsOfCommandMax, startedIn } from "#nats/broadcasts/started-in.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
@@ -20,7 +20,7 @@ import { looksAt, shownLooks } from "./looks.ts"
 
 /** Broadcasts whose pushes are read at once. */
 const pageMax = 50
-/** Broadcasts that are read at once, in 32 MiB at most: a gateway has less room. */
+/** Broadcasts that are read at once, in 48 MiB at most: a gateway has less room. */
 const readMax = 1_000
 
 export interface Filters {
@@ -93,22 +93,26 @@ const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) 
   return [{ origin, standing, pushes: yield* pushesTo(origin, user) }]
 })
 
-const selected = (user: UserToken, filters: Filters, now: number) => {
+const selected = Effect.fnUntraced(function* (user: UserToken, filters: Filters, now: number) {
   // LOG has broadcasts for years, WORK their pushes for some weeks after the start.
   const oldest = now - streams.work.maxAgeMillis
-  const begin = Option.getOrElse(filters.since, () => new Date(oldest))
-  return readOn(filters.limit, (behind: number | undefined, limit) =>
+  const span = {
+    since: Option.getOrElse(filters.since, () => new Date(oldest)).getTime(),
+    before: Option.getOrUndefined(filters.before)?.getTime(),
+    changeReadsMax: readsOfCommandMax
+  }
+  const startedInSpan = yield* Effect.cached(startedIn(span))
+  return yield* readOn(filters.limit, (behind: number | undefined, limit) =>
     listForUser(user, {
+      ...span,
+      startedInSpan,
       channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
       limit: Math.min(limit, pageMax),
       behind,
-      readMax,
-      changeReadsMax: readsOfCommandMax,
-      since: begin.getTime(),
-      before: Option.getOrUndefined(filters.before)?.getTime()
+      readMax
     })
   )
-}
+})
 
 /**
  * Prints the pushes to a user: of one broadcast, or of those that the filters select. Without a

@@ -47,8 +47,10 @@ const lastOf = Effect.fnUntraced(function* (user: UserToken) {
   const reached: Array<ForUser> = []
   let behind: number | undefined
   for (let looks = 0; looks < looksMax; looks++) {
+    // Many broadcasts to other users must not hide an older one to a channel of this user.
+    const isLast = looks === looksMax - 1
     const bounds = { limit: broadcastsMax, behind, since: undefined, before: undefined }
-    const list = listForUser(user, { ...bounds, channel: undefined })
+    const list = listForUser(user, { ...bounds, channel: undefined, isLast })
     const { next, rows } = yield* listsAtOnce.withPermit(list)
     reached.push(...rows.filter(({ pushes }) => pushes.length > 0))
     behind = next

@@ -73,7 +73,10 @@ const everJoined = Effect.fnUntraced(function* (user: UserToken) {
   return found.length < commandsMax && channels.size <= channelsMax ? channels : undefined
 })
 
-type ByUser = Omit<Selection<never, never>, "isShown" | "publisher" | "state">
+interface ByUser extends Omit<Selection<never, never>, "isShown" | "publisher" | "state"> {
+  /** No further page is wanted: this one has what each list found, however far it was read. */
+  readonly isLast?: boolean
+}
 
 /** The places in which broadcasts to a user are: a channel each, or all of them. */
 const placesFor = Effect.fnUntraced(function* (user: UserToken, { channel }: ByUser) {
@@ -85,10 +88,10 @@ const placesFor = Effect.fnUntraced(function* (user: UserToken, { channel }: ByU
 /** The newest rows of several lists, of which each goes on from its `next`. */
 const merged = (
   lists: ReadonlyArray<{ readonly rows: ReadonlyArray<Listed>; readonly next: number | undefined }>,
-  limit: number
+  { isLast = false, limit }: Pick<ByUser, "isLast" | "limit">
 ) => {
   // A list says nothing of what is behind its `next`.
-  const end = Math.max(...lists.map(({ next = 0 }) => next))
+  const end = isLast ? 0 : Math.max(...lists.map(({ next = 0 }) => next))
   const rows = lists
     .flatMap((list) => list.rows)
     .filter(({ origin }) => origin.stored.seq >= end)
@@ -104,14 +107,14 @@ const merged = (
  */
 export const listForUser = Effect.fnUntraced(function* (user: UserToken, selection: ByUser) {
   const isShown = makeMayReach(user, selection.channel)
-  const startedInSpan = yield* Effect.cached(startedIn(selection))
+  const startedInSpan = selection.startedInSpan ?? (yield* Effect.cached(startedIn(selection)))
   const all = { ...selection, startedInSpan, publisher: undefined, state: undefined, isShown }
   const lists = yield* Effect.forEach(
     yield* placesFor(user, selection),
     (channel) => listBroadcasts({ ...all, channel }),
     { concurrency: listsAtOnce }
   )
-  const { next, rows } = merged(lists, selection.limit)
+  const { next, rows } = merged(lists, selection)
   const found = yield* Effect.forEach(
     rows,
     (listed) =>
