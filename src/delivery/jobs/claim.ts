@@ -28,6 +28,8 @@ export interface Past {
   readonly isPostponed: boolean
   /** By {@link pushKey}. */
   readonly results: ReadonlyMap<string, PushResult>
+  /** The runs of the broadcast in which these were recorded, by the same keys. */
+  readonly runs: ReadonlyMap<string, number>
 }
 
 /** A shard that this worker has. */
@@ -43,7 +45,8 @@ const nothing: Past = {
   released: false,
   at: 0,
   isPostponed: false,
-  results: new Map()
+  results: new Map(),
+  runs: new Map()
 }
 
 /** A target in place of a subscription that was removed. */
@@ -62,10 +65,12 @@ const unfinished = (past: Past, targets: ReadonlyArray<Target>): ReadonlyArray<R
   const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
   return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
     const target = present.get(key)
-    if (target !== undefined) return [{ target, result }]
+    const firstRun = past.runs.get(key)!
+    if (target !== undefined) return [{ target, result, firstRun }]
     // A removed subscription still needs a last outcome. Its retry job finds it removed and records
     // that.
-    return result.fate === "retrying" ? [{ target: removedTarget(result), result }] : []
+    const removed = { target: removedTarget(result), result, firstRun }
+    return result.fate === "retrying" ? [removed] : []
   })
 }
 
@@ -73,14 +78,18 @@ const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject:
   if ((yield* log.last("work", subject)) === undefined) return nothing
   let past = nothing
   const results = new Map<string, PushResult>()
+  const runs = new Map<string, number>()
   yield* log.replay("work", [subject], ({ at, message, seq }) =>
     Effect.sync(() => {
       if (message.type !== "outcome/1") return
-      for (const result of message.results)
-        results.set(pushKey(result.user, result.subscription), result)
+      for (const result of message.results) {
+        const key = pushKey(result.user, result.subscription)
+        results.set(key, result)
+        runs.set(key, message.run ?? 0)
+      }
       const declared = past.declared + message.pushes
       const { final, released = false } = message
-      past = { ...past, seq, at, declared, final, released, results }
+      past = { ...past, seq, at, declared, final, released, results, runs }
     })
   )
   return past

@@ -22,6 +22,8 @@ import { originOf, type Target } from "../../push/target.ts"
 export interface Recorded {
   readonly target: Target
   readonly result: PushResult
+  /** The run of the broadcast that first attempted the push. Absent: the one of the job. */
+  readonly firstRun?: number
 }
 
 /** Longer than the election of a leader takes: 5 to 7 s. */
@@ -98,7 +100,7 @@ const removal = (ref: BroadcastRef, { result, target }: Recorded) =>
     messageId: `gone.${target.user}.${target.id}.${target.stored.seq}`
   }) as const
 
-const retryJob = (ref: BroadcastRef, { result, target }: Recorded) => {
+const retryJob = (ref: BroadcastRef, { firstRun = ref.run, result, target }: Recorded) => {
   const body: RetryJob = {
     ...ref,
     user: target.user,
@@ -108,7 +110,7 @@ const retryJob = (ref: BroadcastRef, { result, target }: Recorded) => {
     attempts: result.attempt,
     reason: result.reason,
     ...(result.service === undefined ? {} : { service: result.service }),
-    ...(ref.run === undefined ? {} : { firstRun: ref.run })
+    ...(firstRun === undefined ? {} : { firstRun })
   }
   const subject = subjects.retry(
     originToken(new URL(originOf(target)).hostname),
