@@ -1,6 +1,6 @@
 // Nobody is missed, nobody who had left gets anything, and what is recorded of each push is what
 // its push service saw.
-import { claimOf, eachSubscription } from "../model/audience.ts"
+import { type Claim, claimOf, eachSubscription } from "../model/audience.ts"
 import {
   type Broadcast,
   type Device,
@@ -19,7 +19,7 @@ const contradiction = (
   of: Subscription,
   { last }: RecordedPush,
   receipts: Receipts | undefined,
-  isCancelled: boolean
+  { claim, isCancelled }: { readonly claim: Claim; readonly isCancelled: boolean }
 ): string | undefined => {
   const { accepted = 0, gone = 0, halved = 0, refused = 0, unanswered = 0 } = receipts ?? {}
   switch (last.fate) {
@@ -28,7 +28,7 @@ const contradiction = (
     case "gone": {
       const isLeft = last.reason === "left" || last.reason === "moved"
       if (!isLeft) return gone > 0 ? undefined : "its push service did not call it gone"
-      return hasLeft(of) ? undefined : "its user did not leave"
+      return hasLeft(of) && claim !== "must" ? undefined : "its user did not leave"
     }
     case "dead":
       return refused + unanswered + halved + gone > 0
@@ -80,13 +80,15 @@ const judge = ({ broadcast, look, of, recorded }: Pair): string | undefined => {
     }
     // Sent by a process that was killed before it could record the push, and removed since: the
     // process that goes on does not find the subscription any more.
-    return receipts === undefined || hasLeft(of) ? undefined : `${name}: was sent, is not recorded`
+    const mayBeLost = hasLeft(of) && claim !== "must"
+    return receipts === undefined || mayBeLost ? undefined : `${name}: was sent, is not recorded`
   }
   look.figures.pushes++
   if (push.last.fate !== "delivered") look.figures.endedOtherwise++
   if (push.firsts !== 1) return `${name}: is recorded ${push.firsts} times by its shard`
   if (push.ends !== 1) return `${name}: has ${push.ends} ends`
-  const why = contradiction(of, push, receipts, broadcast.cancelled !== undefined)
+  const isCancelled = broadcast.cancelled !== undefined
+  const why = contradiction(of, push, receipts, { claim, isCancelled })
   if (why !== undefined && claim === "must" && taken === 0) look.figures.missed++
   return why && `${name}: ${push.last.fate} (${push.last.reason}), but ${why}`
 }
