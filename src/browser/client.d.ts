@@ -82,9 +82,10 @@ export interface Push extends EventTarget {
   /**
    * Logout: this browser belongs to nobody. Works offline, without a token, and without the script
    * of the worker. Closes shown pushes where the worker is registered. Waits at most 10 s for the
-   * script, 10 s for each answer of the browser, 20 s for a renewal by the worker, and 1 s for the service. Where
-   * nothing was recorded here, a subscription by an earlier page ends only if the service responds,
-   * within 10 s. Other pages of the site abort what they wait for, unless they sign out too.
+   * script, 10 s for each answer of the browser, 20 s for a renewal by the worker, and 1 s for the
+   * service. Where nothing was recorded here, a subscription by an earlier page ends only if the
+   * service responds, within 10 s. Other pages of the site abort what they wait for, unless they
+   * sign out too.
    */
   signOut(): Promise<PushState>
   /** Registers the user, on all devices, to a channel. Rejects with a `PushError`. */
