@@ -119,6 +119,7 @@ print(msg.data.decode())`)
     )
     const channel = shell(blockWith("sh", "bellcast.cmd.broadcast.billing.news"))
     assert.match(channel, /"stream":"BELLCAST_LOG"/)
-    assert.throws(() => shell(shown.replace("billing", "shop")), /no responders|timeout|deadline/i)
+    // The command ends as if it had an answer, which it prints.
+    assert.notInclude(shell(shown.replace("billing", "shop")), "state")
   })
 })
