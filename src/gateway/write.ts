@@ -74,7 +74,7 @@ interface Write<S, C extends Command, E, R> {
   conflictSeq: number
   /** The last command of LOG that the state which is read next includes; 0: unknown. */
   includedSeq: number
-  /** What the write was counted as: each counts once, also where it is decided again. */
+  /** As what the write was counted: each counts once, also where it is decided again. */
   counted: "nothing" | "change" | "move"
 }
 

@@ -14,7 +14,7 @@ const heard = ["art", "books"]
 const silent = ["chess", "dance"]
 const states = ["scheduled", "running", "paused", "cancelled", "finished"]
 const wanted = ["running", "paused", "cancelled"]
-/** What the contract refuses, by state; all else is 200. */
+/** The changes that the contract refuses, by state; all others are 200. */
 const impossible: Readonly<Record<string, ReadonlyArray<string>>> = {
   scheduled: ["running", "paused"],
   cancelled: ["running", "paused"],

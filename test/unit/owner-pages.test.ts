@@ -15,7 +15,7 @@ const id = endpointHash(endpoint)
 const list = keys.subscriptions(user)
 const page = keys.endpointOwners(id)
 
-/** What a fold of subscriptions reads and sets, in maps: these caches write nothing. */
+/** Maps for the caches that a fold of subscriptions reads and sets: nothing is written. */
 const setsOf = (lists: object, owners: object) => {
   const cacheOf = (stored: object) => {
     const values = new Map(Object.entries(stored))

@@ -47,15 +47,15 @@ export const bytesOfChange = (subject: string, body: { readonly user: string }):
 interface StoredChange {
   readonly user: string
   readonly address: string
-  /** What it takes in LOG. */
+  /** Bytes of LOG, those of what ends it included. */
   readonly bytes: number
   /**
-   * It is the first of a user whom no policy verifies. With such a policy any name is a new user,
+   * The first change of a user whom no policy verifies. With such a policy any name is a new user,
    * so quotas per user alone limit nothing.
    */
   readonly isNewUser?: boolean
   readonly isNewChannel?: boolean
-  /** It moves a subscription to the user. */
+  /** A move of a subscription to the user. */
   readonly isMove?: boolean
 }
 
