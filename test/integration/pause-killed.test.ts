@@ -9,7 +9,7 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { seeded } from "../torture/random.ts"
 
-/** 200 take six minutes or more. */
+/** For a long run 200: after a kill the next process waits until it may claim each shard. */
 const cycles = Number(process.env["BELLCAST_TEST_PAUSE_CYCLES"] ?? 3)
 const seed = Number(process.env["BELLCAST_TEST_PAUSE_SEED"] ?? 1)
 /** Of more than 1,000 people a broadcast has several shards. */

@@ -3,7 +3,7 @@
 import { assert, it } from "vitest"
 import { broadcastPath, changeState, patchState } from "../support/broadcast-states.ts"
 import { type Answer, call, publish, publishAt } from "../support/client.ts"
-import { runCli } from "../support/run-cli.ts"
+import { permit as permitAt } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
 import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
@@ -15,11 +15,8 @@ const env = {
 /** Without the planner no broadcast ends by itself. */
 const shared = useService({ roles: "gateway,projection", env })
 
-const permit = async (verb: string, channel: string, user: string) => {
-  const args = ["permissions", verb, channel, idOf(user), "--nats", shared.nats.url]
-  const { code, stderr } = await runCli(args)
-  assert.equal(code, 0, stderr)
-}
+const permit = (verb: "grant" | "revoke", channel: string, user: string) =>
+  permitAt(shared.nats.url, verb, channel, user)
 
 const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
 const at = inHours(1)

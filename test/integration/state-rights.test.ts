@@ -5,7 +5,7 @@ import { broadcastPath, patchState, untilShown } from "../support/broadcast-stat
 import { call, join, publishAt } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
-import { runCli } from "../support/run-cli.ts"
+import { permit } from "../support/run-cli.ts"
 import { type Service, startService } from "../support/service.ts"
 import { idOf } from "../support/users.ts"
 
@@ -40,12 +40,8 @@ describe("rights to change the state of a broadcast", { timeout: 120_000 }, () =
   let push: PushService
   let service: Service
 
-  const permit = async (verb: string, user: string) => {
-    for (const channel of grants[user]!) {
-      const args = ["permissions", verb, channel, idOf(user), "--nats", nats.url]
-      const { code, stderr } = await runCli(args)
-      assert.equal(code, 0, stderr)
-    }
+  const permitAll = async (verb: "grant" | "revoke", user: string) => {
+    for (const channel of grants[user]!) await permit(nats.url, verb, channel, user)
   }
   beforeAll(async () => {
     nats = await startNats({ syncAlways: false })
@@ -59,7 +55,7 @@ describe("rights to change the state of a broadcast", { timeout: 120_000 }, () =
     })
     // A push is tried again and again, so that a broadcast to the browser stays running.
     await join([service.url], heard[0]!, [push.subscribe({ script: ["503"] }).subscription])
-    for (const user of Object.keys(grants)) await permit("grant", user)
+    for (const user of Object.keys(grants)) await permitAll("grant", user)
   })
   afterAll(async () => {
     for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
@@ -85,7 +81,7 @@ describe("rights to change the state of a broadcast", { timeout: 120_000 }, () =
     )
     const all: Array<(typeof cases)[number] & { readonly id: string }> = []
     for (const each of cases) all.push({ ...each, id: await given(each.state, users) })
-    await permit("revoke", "publisher")
+    await permitAll("revoke", "publisher")
     for (const { caller, id, state, then } of all) {
       const { body, status } = await patchState(service.url, id, then, caller)
       const isRefused = impossible[state]?.includes(then) ?? false
@@ -93,6 +89,6 @@ describe("rights to change the state of a broadcast", { timeout: 120_000 }, () =
       assert.equal(status, expected, `${caller}: ${state} to ${then}: ${JSON.stringify(body)}`)
       assert.equal(await stateOf(id), status === 200 ? then : state)
     }
-    await permit("grant", "publisher")
+    await permitAll("grant", "publisher")
   })
 })

@@ -5,6 +5,7 @@ import { Console, Effect } from "effect"
 import { exitCodeOf, runVerb } from "#cli/verbs.ts"
 import { layerOf, readSource } from "#settings/source.ts"
 import { settingsFile } from "./service.ts"
+import { idOf } from "./users.ts"
 
 /** Resolves with the exit code and all that the verb has printed. */
 export const runCli = async (
@@ -30,6 +31,20 @@ export const runCli = async (
     )
   )
   return { code: exitCodeOf(exit), ...output }
+}
+
+/** Grants or revokes the right to publish on a channel. `user`: the name of a basic user. */
+export const permit = async (
+  natsUrl: string,
+  verb: "grant" | "revoke",
+  channel: string,
+  user: string
+) => {
+  const { code, stderr } = await runCli([
+    ...["permissions", verb, channel, idOf(user)],
+    ...["--nats", natsUrl]
+  ])
+  if (code !== 0) throw new Error(`permissions ${verb}: ${stderr}`)
 }
 
 /** Makes an access token for an hour, and returns it with what the verb says of it. */
