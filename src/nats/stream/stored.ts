@@ -1,7 +1,7 @@
 // Decodes stored messages: those read by request and those that a consumer received.
 
 import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
-import type { MsgHdrs } from "@nats-io/nats-core"
+import type { MsgHdrs } from "@nats-io/transport-node"
 import { decodeMessage, type Message } from "#domain/messages/messages.ts"
 import type { StoredMessage } from "../connection/request.ts"
 
@@ -34,9 +34,10 @@ const toStored = (from: {
   seq: number
   at: number
   text: () => string
-  header: Stored["header"]
+  header: () => Stored["header"]
 }): Stored => {
   let text: string | undefined
+  let header: Stored["header"] | undefined
   let message: Stored["message"] | undefined
   return {
     subject: from.subject,
@@ -47,10 +48,13 @@ const toStored = (from: {
       return text
     },
     get message() {
-      message ??= decodeMessage(typeOf(from.subject, from.header(typeHeader)), this.text)
+      message ??= decodeMessage(typeOf(from.subject, this.header(typeHeader)), this.text)
       return message
     },
-    header: from.header
+    get header() {
+      header ??= from.header()
+      return header
+    }
   }
 }
 
@@ -73,10 +77,11 @@ const headerInText =
   (name) =>
     new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] || undefined
 
-const headerIn =
-  (headers: MsgHdrs | undefined): Stored["header"] =>
-  (name) =>
-    headers?.get(name) || undefined
+// `MsgHdrs.get` makes two lists of all names.
+const headerIn = (headers: MsgHdrs | undefined): Stored["header"] => {
+  const values = new Map(headers)
+  return (name) => values.get(name)?.[0] || undefined
+}
 
 /** A message that was read by request. */
 export const storedOf = (message: StoredMessage): Stored =>
@@ -85,20 +90,20 @@ export const storedOf = (message: StoredMessage): Stored =>
     seq: message.seq,
     at: Date.parse(message.time),
     text: () => textOf(message.data),
-    header: headerInText(textOf(message.hdrs))
+    header: () => headerInText(textOf(message.hdrs))
   })
 
-const storedWith = (msg: JsMsg | StoredMsg, headers: MsgHdrs | undefined): Stored =>
+const storedWith = (msg: JsMsg | StoredMsg, headers: () => MsgHdrs | undefined): Stored =>
   toStored({
     subject: msg.subject,
     seq: msg.seq,
     at: msg.time.getTime(),
     text: () => msg.string(),
-    header: headerIn(headers)
+    header: () => headerIn(headers())
   })
 
 /** A message that a consumer received. */
-export const storedOfGiven = (msg: JsMsg): Stored => storedWith(msg, msg.headers)
+export const storedOfGiven = (msg: JsMsg): Stored => storedWith(msg, () => msg.headers)
 
 /** A message that was read without a consumer (read-direct.ts). */
-export const storedOfRead = (msg: StoredMsg): Stored => storedWith(msg, msg.header)
+export const storedOfRead = (msg: StoredMsg): Stored => storedWith(msg, () => msg.header)
