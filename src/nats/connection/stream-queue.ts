@@ -1,6 +1,5 @@
 // The queue of one stream: decides which waiting messages go out one by one and which as an atomic
 // batch, and sends them.
-import type { MsgHdrs } from "@nats-io/transport-node"
 import * as Result from "effect/Result"
 import type { PubAck, Received, Requests } from "./request.ts"
 import { codeOf, type Failure } from "./responses.ts"
@@ -30,7 +29,7 @@ const batchCommit = "Nats-Batch-Commit"
 export interface Waiting {
   readonly subject: string
   readonly payload: string
-  readonly headers: MsgHdrs
+  readonly headers: Map<string, string>
   readonly timeoutMillis: number
   readonly received: Received<PubAck>
   /** By the clock of `performance`. */
