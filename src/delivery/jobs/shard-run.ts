@@ -10,11 +10,13 @@ import * as Semaphore from "effect/Semaphore"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { pushKey } from "#domain/outcome.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Bodies } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { shareOf } from "../rate/share.ts"
 import type { Turn } from "../rate/turns.ts"
 import type { Audience } from "../recipients/audience.ts"
+import { alongside } from "../recipients/next-shards.ts"
 import { type Claimed, isClaimed, type Past } from "./claim.ts"
 import type { Payload } from "./payloads.ts"
 import { cancelledEnd, outcomeSubject, unsentResult } from "./record/record.ts"
@@ -107,10 +109,7 @@ const push = Effect.fnUntraced(function* (
   const recorded = isLeft
     ? undefined
     : yield* tools.turns.inTurn(job, false, (turn) =>
-        Effect.map(
-          Effect.all([resultOfPush(run, target, i, turn), begun], { concurrency: 2 }),
-          ([result]) => result
-        )
+        alongside(resultOfPush(run, target, i, turn), begun)
       )
   if (recorded === undefined) {
     run.left += 1
@@ -130,7 +129,7 @@ export const runShard = Effect.fnUntraced(function* (
   past: Past | Claimed,
   { check, targets }: Audience,
   { variantOf }: Payload,
-  allBegun: Effect.Effect<void>
+  allBegun: Effect.Effect<void, NatsUnavailable>
 ) {
   if (!isClaimed(past)) return { left: 0, isPostponed: past.isPostponed }
   const share = shareOf(job.rate, tools.concurrency)
@@ -156,7 +155,8 @@ export const runShard = Effect.fnUntraced(function* (
   }
   const flusher = yield* Effect.forkChild(flushWhenDue(run))
   const options = { concurrency: share.concurrency, discard: true } as const
-  const begun = (i: number) => (i === todo.length - 1 ? allBegun : Effect.void)
+  const atLast = allBegun === Effect.void ? Effect.void : Effect.ignore(allBegun)
+  const begun = (i: number) => (i === todo.length - 1 ? atLast : Effect.void)
   yield* Effect.forEach(todo, (target, i) => push(run, target, i, begun(i)), options).pipe(
     Effect.andThen(Fiber.interrupt(flusher)),
     Effect.andThen(flushRest(run)),

@@ -9,7 +9,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { sealedAtOnce } from "../push/encrypt.ts"
 import { makeAdmission } from "../recipients/admission.ts"
 import { type Audience, makeAudience } from "../recipients/audience.ts"
-import { appendNext } from "../recipients/next-shards.ts"
+import { alongside, appendNext } from "../recipients/next-shards.ts"
 import { makeClaim } from "./claim.ts"
 import { makeHold } from "./hold.ts"
 import type { Payloads } from "./payloads.ts"
@@ -56,11 +56,10 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const send = Effect.fnUntraced(function* (found: Audience) {
       const claimed = isFirst ? claim.first(message, found) : claim.again(message, found)
       // Both wait for the disk of nats-server. One after the other would delay the first push.
-      const begun = appendNext(log, tools, message, false)
-      const [past] = yield* Effect.all([claimed, begun], { concurrency: 2 })
+      const past = yield* alongside(claimed, appendNext(log, tools, message, false))
       if (past === "taken") return later(takenMillis)
       const next = appendNext(log, tools, message, true)
-      const run = runShard(tools, message, past, found, pushed, Effect.ignore(next))
+      const run = runShard(tools, message, past, found, pushed, next)
       const { isPostponed, left } = yield* run
       const stored = Effect.succeed(!isPostponed)
       if (left > 0) return (yield* hold(delivery, message, stored)) ?? laterLeft(tools, message)
@@ -69,9 +68,10 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     }, conflictLeaves)
     const held = yield* hold(delivery, message, isStored)
     if (held !== undefined) return held
-    const { found, leave } = yield* Effect.tapCause(admitted(message, pushed.to), () =>
+    const { found, leave } = yield* Effect.tapCause(
+      admitted(message, pushed.to),
       // A shard that cannot be read must not stop those behind it.
-      appendNext(log, tools, message, false)
+      () => appendNext(log, tools, message, false)
     )
     return yield* Effect.gen(function* () {
       const heldMeanwhile = yield* hold(delivery, message, isStored)

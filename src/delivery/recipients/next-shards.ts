@@ -11,19 +11,14 @@ import { subjects } from "#streams/subjects.ts"
 /** Jobs that follow a shard of a broadcast with a rate whose pushes wait for no turn any more. */
 const overMax = 16
 
-/**
- * Appends the jobs that follow a shard which begins or has ended. Those of a broadcast with a rate
- * follow when its last push has its turn, or it has ended: so no more are there at once than have
- * pushes that wait for turns. Appended twice, a job is there once.
- */
-export const appendNext = Effect.fnUntraced(function* (
+const append = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   { orderOf }: Pick<States["Service"], "orderOf">,
   { type, ...job }: Message<"shard/1">,
+  stride: number,
   hasEnded: boolean
 ) {
-  const { broadcast, expiresAt, rate, run, shard, stride } = job
-  if (stride === undefined || hasEnded !== (rate !== undefined)) return
+  const { broadcast, expiresAt, rate, run, shard } = job
   const isOver =
     hasEnded && (orderOf(job) === "cancel" || (yield* Clock.currentTimeMillis) >= expiresAt)
   for (let i = 1; i <= (isOver ? overMax : 1); i++) {
@@ -37,3 +32,27 @@ export const appendNext = Effect.fnUntraced(function* (
     })
   }
 })
+
+/**
+ * Appends the jobs that follow a shard which begins or has ended. Those of a broadcast with a rate
+ * follow when its last push has its turn, or it has ended: so no more are there at once than have
+ * pushes that wait for turns. Appended twice, a job is there once. `Effect.void`: none follows now.
+ */
+export const appendNext = (
+  log: EventLog["Service"],
+  states: Pick<States["Service"], "orderOf">,
+  job: Message<"shard/1">,
+  hasEnded: boolean
+) =>
+  job.stride === undefined || hasEnded !== (job.rate !== undefined)
+    ? Effect.void
+    : append(log, states, job, job.stride, hasEnded)
+
+/** Runs an effect and another at the same time; without fibers, which cost CPU, for no other. */
+export const alongside = <A, E, R, F, S>(
+  effect: Effect.Effect<A, E, R>,
+  other: Effect.Effect<void, F, S>
+): Effect.Effect<A, E | F, R | S> =>
+  other === Effect.void
+    ? effect
+    : Effect.map(Effect.all([effect, other], { concurrency: 2 }), ([result]) => result)
