@@ -87,9 +87,7 @@ export const accept = Effect.fnUntraced(function* (
 ) {
   const { to } = given
   if (dry_run === true) return yield* dryRun(to, body, call)
-  const [broadcast, warnings] = yield* Effect.all(
-    [publish({ ...given, body }, call.caller!), channelWarnings(to.channels)],
-    { concurrency: 2 }
-  )
+  const broadcast = yield* publish({ ...given, body }, call.caller!)
+  const warnings = yield* channelWarnings(to.channels)
   return acceptedAt(path, broadcast, body, call, warnings)
 })
