@@ -60,6 +60,7 @@ interface Wanted {
   readonly later: { readonly at: string } | undefined
 }
 
+type Headers = ReturnType<typeof readHeaders>
 type Place = NonNullable<ReturnType<typeof parseBroadcast>>
 
 interface Rejected {
@@ -68,7 +69,11 @@ interface Rejected {
 
 const idIn = (text: string | undefined): number | undefined => broadcastIdIn(text ?? "")
 
-const headerErrors = ({ at, header }: Stored, source: string): ReadonlyArray<string> => {
+const headerErrors = (
+  { at, header }: Stored,
+  source: string,
+  errors: Headers["errors"]
+): ReadonlyArray<string> => {
   const [start, redrives] = [header(startHeader), header(redrivesHeader)]
   const pauseWhen = header(pauseWhenHeader)
   // A gateway accepted its start some time before the message was stored: an hour ago may have
@@ -76,7 +81,7 @@ const headerErrors = ({ at, header }: Stored, source: string): ReadonlyArray<str
   const isChecked = start === undefined || ownSources.includes(source)
   const error = isChecked ? undefined : startError(start, at)
   return [
-    ...readHeaders(header).errors.map(({ description }) => description),
+    ...errors.map(({ description }) => description),
     ...(error === undefined ? [] : [`${startHeader}: ${error}`]),
     ...(pauseWhen === undefined || pauseWhenOf(pauseWhen) !== undefined ? [] : [pauseWhenError]),
     ...(redrives === undefined || idIn(redrives) !== undefined
@@ -86,14 +91,18 @@ const headerErrors = ({ at, header }: Stored, source: string): ReadonlyArray<str
 }
 
 /** The reason why a message at a place is no broadcast that can be sent; undefined: it is one. */
-const reasonOf = (stored: Stored, { channel, source }: Place): string | undefined => {
+const reasonOf = (
+  stored: Stored,
+  { channel, source }: Place,
+  errors: Headers["errors"]
+): string | undefined => {
   const { message } = stored
   if (message.type === "malformed") return message.reason
   const isDirect = channel === directToken
   if (message.type !== (isDirect ? "direct/1" : "broadcast/1"))
     return `${message.type} is no broadcast on this subject`
   if (isDirect && !ownSources.includes(source)) return notOwn
-  return headerErrors(stored, source).join("; ") || undefined
+  return headerErrors(stored, source, errors).join("; ") || undefined
 }
 
 /** `start`: undefined where the broadcast starts when it is accepted. */
@@ -101,9 +110,9 @@ export const readBroadcast = (stored: Stored, start?: Start): Wanted | Rejected 
   const { header } = stored
   const place = parseBroadcast(stored.subject)
   if (place === undefined) return { reason: noChannel }
-  const reason = reasonOf(stored, place)
+  const { errors, headers } = readHeaders(header)
+  const reason = reasonOf(stored, place, errors)
   if (reason !== undefined) return { reason }
-  const { headers } = readHeaders(header)
   const { topic, ttlSeconds, urgency } = headers
   const rate = start?.rate ?? headers.rate
   const redrives = idIn(header(redrivesHeader))
