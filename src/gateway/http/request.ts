@@ -33,6 +33,8 @@ export interface ApiRequest {
   readonly port: number
   /** The source that sends the request on NATS, which binds it to its name; unset over HTTP. */
   readonly source?: string
+  /** The refusal of a request on NATS whose body does not make a path. */
+  readonly refusal?: Refused
   /** Whether a header arrived more than once on the connection. */
   readonly isRepeated: (header: string) => boolean
 }

@@ -114,6 +114,7 @@ const runOperation = Effect.fnUntraced(function* (
   const { caller } = identified
   trace.caller = caller
   if (caller !== undefined) yield* (yield* RequestRates).ofUser(caller.user)
+  if (request.refusal !== undefined) return yield* request.refusal
   yield* authorise(identified, operation, params["channel"])
   yield* checked(checkOrigin(request, operation, origin, settings.corsOrigins))
   const isAbout: Call["isAbout"] = (person) => {

@@ -131,6 +131,12 @@ const withTarget = Effect.fnUntraced(function* (request: ApiRequest, sent: unkno
   return { ...request, target: query.size > 0 ? `${path}?${query}` : path, hasBody: false }
 })
 
+/** As `withTarget`. One that is refused is handled, too: it counts towards limits, and is logged. */
+const targeted = (request: ApiRequest, sent: unknown): Effect.Effect<ApiRequest> =>
+  withTarget(request, sent).pipe(
+    Effect.catchTag("Refused", (refusal) => Effect.succeed({ ...request, refusal }))
+  )
+
 /** The headers of a response that mean something without HTTP. */
 const carried = ["Alert", "Backoff", "ETag", "Last-Modified", "Retry-After", "Total-Records"]
 
@@ -169,9 +175,8 @@ const makeAnswer = Effect.gen(function* () {
     const whole = arrived(operation, request, source)
     // Of the largest bodies nothing is in the path.
     const made =
-      operation.name === "publish" ? Effect.succeed(whole) : withTarget(whole, operation.body)
+      operation.name === "publish" ? Effect.succeed(whole) : targeted(whole, operation.body)
     return Effect.flatMap(made, handleRequest).pipe(
-      Effect.catchTag("Refused", ({ response }) => Effect.succeed(response)),
       Effect.timeoutOrElse({
         duration: requestMillis,
         orElse: () => Effect.succeed(errorResponse("unavailable", later))
