@@ -6,6 +6,7 @@ import { counts } from "./checks/counts.ts"
 import { kept, registrations } from "./checks/kept.ts"
 import { answers, logs } from "./checks/logs.ts"
 import { changed, pauses } from "./checks/orders.ts"
+import { noteOwners } from "./checks/owners.ts"
 import { rates } from "./checks/rates.ts"
 import { rebuild } from "./checks/rebuild.ts"
 import { resources } from "./checks/resources.ts"
@@ -120,6 +121,7 @@ export const runCycle = async (
   // What did not heal is judged by all that was recorded, too.
   await recorded.update().catch((error) => world.say(`WORK and LOG cannot be read: ${error}`))
   noteStarts(model, recorded)
+  noteOwners(model, recorded)
   const figures = noFigures()
   const duplicatesMax = world.permits * repeats
   const look: Look = {

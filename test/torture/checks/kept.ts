@@ -6,24 +6,28 @@ import { isIn, keyOf } from "../model/model.ts"
 import { readBucket } from "../nats/read.ts"
 import { type Check, few, type Look, patient } from "./check.ts"
 
-/** The subscriptions that the bucket `subscriptions` holds and does not suspend, by their keys. */
-const liveKeys = async ({ client }: Look): Promise<Set<string>> => {
+/** Subscriptions that the bucket `subscriptions` holds and does not suspend, by their keys. */
+const liveKeys = async ({ client }: Look) => {
   const keys = new Set<string>()
+  /** Those that another user has taken, until their removal is stored. */
+  const moving: Array<string> = []
   for (const [key, value] of await readBucket(client, "bellcast_subscriptions")) {
     if (key === metaKey || isEndpointOwners(key)) continue
     const subscriptions: Record<string, { suspended?: object; moved?: number }> =
       JSON.parse(value).subscriptions
-    for (const [id, one] of Object.entries(subscriptions))
-      if (one.suspended === undefined && one.moved === undefined) keys.add(`${key}.${id}`)
+    for (const [id, { moved, suspended }] of Object.entries(subscriptions)) {
+      if (moved !== undefined) moving.push(`${key}.${id}`)
+      else if (suspended === undefined) keys.add(`${key}.${id}`)
+    }
   }
-  return keys
+  return { keys, moving }
 }
 
 export const kept: Check = patient({
   name: "nobody healthy removed",
   run: async (look) => {
-    const live = await liveKeys(look)
-    const violations: Array<string> = []
+    const { keys: live, moving } = await liveKeys(look)
+    const violations = moving.map((key) => `the move of ${key} has no end`)
     eachSubscription(look.model, (of) => {
       const { device, id, removed, stored, user } = of
       if (stored.ackedAt === undefined) return

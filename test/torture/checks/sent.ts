@@ -113,6 +113,12 @@ export const sent: Check = {
   }
 }
 
+/** A subscription, and all that came from it by renewals. */
+const familyOf = (one: Subscription): ReadonlyArray<Subscription> => [
+  one,
+  ...one.heirs.flatMap(familyOf)
+]
+
 /** Checks the browsers that several users had, and all that renewed one subscription. */
 export const once: Check = {
   name: "one browser, at most one push of a broadcast",
@@ -123,7 +129,7 @@ export const once: Check = {
       ({ marker }) => marker !== undefined && mine.has(marker)
     )
     eachSubscription(look.model, ({ device, heirs }) => {
-      const browser = [...device.owners, ...heirs]
+      const browser = [...device.owners, ...heirs.flatMap(familyOf)]
       if (browser.length === 1) return
       for (const { id, pushes } of recorded) {
         const ends = browser.map((owner) => pushes.get(keyOf(owner))?.last.fate)

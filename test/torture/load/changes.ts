@@ -42,26 +42,53 @@ export const makeChanges = (
   // Some users change again within seconds: a late write of an old value then shows.
   let recent: ReadonlyArray<User> = []
 
-  const subscribe = async (user: User, device: Device = push.newDevice()) => {
-    const former = device.owners.at(-1)
-    const subscription = addSubscription(user, device)
-    if (former !== undefined) former.removed = subscription.stored
+  /** True: no attempt that had no response can be done later. */
+  const store = async (subscription: Subscription): Promise<boolean> => {
+    const { device, user } = subscription
     const headers = random.chance(0.5) ? preferRenewal : {}
     const body = { data: subscriptionOf(device) }
     const asked = { method: "POST", path: "/subscriptions", user: user.name, body, headers }
     const response = await gateways.until(asked, [200, 201])
     if (response?.isRepeated === false) subscription.secret = response.body.renewal
     acknowledge(subscription.stored)
+    return response?.isRepeated === false
+  }
+
+  const subscribe = async (user: User, device: Device = push.newDevice()) => {
+    const former = device.owners.at(-1)
+    const subscription = addSubscription(user, device)
+    if (former !== undefined) former.removed = subscription.stored
+    await store(subscription)
+  }
+
+  /** Two users store the browser of a third at the same moment: whose it is then, LOG says. */
+  const contest = async (users: ReadonlyArray<User>, device: Device) => {
+    const former = device.owners.at(-1)!
+    const rivals = users.map((user) => addSubscription(user, device))
+    former.removed = begin()
+    // Until the checks of the cycle, neither counts as the owner.
+    for (const rival of rivals) rival.removed = begin()
+    const areCertain = (await Promise.all(rivals.map(store))).every(Boolean)
+    for (const { removed } of rivals) if (areCertain) acknowledge(removed!)
+    acknowledge(former.removed)
+    model.contested.push(rivals)
   }
 
   /** Stores a subscription of another user: the browser is this user's from then on. */
   const takeOver = async (user: User) => {
-    const other = random.pick(model.users)
+    const [other, rival] = [random.pick(model.users), random.pick(model.users)]
     const devices = liveOf(other).map(({ device }) => device)
-    const fresh = devices.filter(({ owners }) => owners.every((one) => one.user !== user))
+    const isNew = ({ owners }: Device, to: User) => owners.every((one) => one.user !== to)
+    const fresh = devices.filter((device) => isNew(device, user))
     if (other.isBusy || fresh.length === 0) return
+    const device = random.pick(fresh)
     other.isBusy = true
-    await subscribe(user, random.pick(fresh))
+    if (rival.isBusy || !isNew(device, rival) || random.chance(0.5)) await subscribe(user, device)
+    else {
+      rival.isBusy = true
+      await contest([user, rival], device)
+      rival.isBusy = false
+    }
     other.isBusy = false
   }
 

@@ -150,6 +150,8 @@ export interface Model {
   readonly arrivals: Map<string, Array<number>>
   /** The editions of payloads that arrived, by marker. */
   readonly editions: Map<string, Set<number>>
+  /** Subscriptions of one browser that users stored at the same moment, until a cycle ends. */
+  readonly contested: Array<ReadonlyArray<Subscription>>
   /** Names of subscriptions that squatters tried to store, and must not have. */
   readonly squatted: Set<string>
   /** What no fault explains, such as a push that cannot be decrypted. */
@@ -164,6 +166,7 @@ export const makeModel = (channels: ReadonlyArray<string>): Model => ({
   receipts: new Map(),
   arrivals: new Map(),
   editions: new Map(),
+  contested: [],
   squatted: new Set(),
   wrong: []
 })

@@ -63,6 +63,8 @@ export interface Recorded {
   readonly broadcasts: Map<number, RecordedBroadcast>
   /** Broadcasts whose final counts are in LOG. */
   readonly finished: Set<number>
+  /** Sequence of the last message that stored a subscription, by pseudonym and subscription. */
+  readonly stored: Map<string, number>
   /** Reasons of ends that the user did not ask for, by pseudonym and subscription. */
   readonly removals: Map<string, string>
   /** Reads on to the present end of both streams. */
@@ -108,6 +110,7 @@ const takeOutcome = (
 export const makeRecorded = (client: () => RigClient): Recorded => {
   const broadcasts = new Map<number, RecordedBroadcast>()
   const finished = new Set<number>()
+  const stored = new Map<string, number>()
   const removals = new Map<string, string>()
   let logFrom = 1
   let workFrom = 1
@@ -143,8 +146,9 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     }
     if (fact.type === "broadcast.paused/1" && fact.because !== undefined)
       broadcasts.get(fact.broadcast)?.ownPauses.push({ run: fact.run, ...fact.because })
-    const end = (id: string, why: string) =>
-      removals.set(`${parseSubscription(message.subject)}.${id}`, why)
+    const keyOf = (id: string) => `${parseSubscription(message.subject)}.${id}`
+    const end = (id: string, why: string) => removals.set(keyOf(id), why)
+    if (fact.type === "subscription.put/1") stored.set(keyOf(fact.id), message.seq)
     if (fact.type === "subscription.gone/1") end(fact.id, `gone: ${fact.cause}`)
     if (fact.type === "subscription.suspended/1") end(fact.id, `suspended: ${fact.cause}`)
     if (fact.type === "subscription.moved/1") for (const { id } of fact.moved) end(id, "moved")
@@ -178,6 +182,7 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
   return {
     broadcasts,
     finished,
+    stored,
     removals,
     update: async () => {
       const work = [filters.plans, filters.outcomes]
