@@ -131,7 +131,7 @@ const withTarget = Effect.fnUntraced(function* (request: ApiRequest, sent: unkno
   return { ...request, target: query.size > 0 ? `${path}?${query}` : path, hasBody: false }
 })
 
-/** As `withTarget`. One that is refused is handled, too: it counts towards limits, and is logged. */
+/** As `withTarget`. What is refused is handled, too: it counts towards limits, and is logged. */
 const targeted = (request: ApiRequest, sent: unknown): Effect.Effect<ApiRequest> =>
   withTarget(request, sent).pipe(
     Effect.catchTag("Refused", (refusal) => Effect.succeed({ ...request, refusal }))

@@ -3,6 +3,7 @@
 import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
 import type { MsgHdrs } from "@nats-io/transport-node"
 import { decodeMessage, type Message } from "#domain/messages/messages.ts"
+import { headerIn } from "../connection/headers.ts"
 import type { StoredMessage } from "../connection/request.ts"
 
 /** The header with the type of the body (domain/messages/messages.ts). */
@@ -77,11 +78,10 @@ const headerInText =
   (name) =>
     new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] || undefined
 
-// `MsgHdrs.get` makes two lists of all names.
-const headerIn = (headers: MsgHdrs | undefined): Stored["header"] => {
-  const values = new Map(headers)
-  return (name) => values.get(name)?.[0] || undefined
-}
+const headerOf =
+  (headers: MsgHdrs | undefined): Stored["header"] =>
+  (name) =>
+    headerIn(headers, name)
 
 /** A message that was read by request. */
 export const storedOf = (message: StoredMessage): Stored =>
@@ -99,7 +99,7 @@ const storedWith = (msg: JsMsg | StoredMsg, headers: () => MsgHdrs | undefined):
     seq: msg.seq,
     at: msg.time.getTime(),
     text: () => msg.string(),
-    header: () => headerIn(headers())
+    header: () => headerOf(headers())
   })
 
 /** A message that a consumer received. */
