@@ -9,7 +9,7 @@ import { type Check, few, type Look, patient } from "./check.ts"
 /** Subscriptions that the bucket `subscriptions` holds and does not suspend, by their keys. */
 const liveKeys = async ({ client }: Look) => {
   const keys = new Set<string>()
-  /** Those that another user has taken, until their removal is stored. */
+  /** Subscriptions that another user has taken, until their removal is stored. */
   const moving: Array<string> = []
   for (const [key, value] of await readBucket(client, "bellcast_subscriptions")) {
     if (key === metaKey || isEndpointOwners(key)) continue
