@@ -15,14 +15,15 @@ it("logs requests that name no target, and counts them towards the limit of a so
   await using service = await startService({ natsUrl: nats.url, env })
   const client = await connect({ servers: nats.url })
   const codes: Array<number> = []
-  for (let i = 0; i < 12; i++) {
+  for (let i = 0; i < 40; i++) {
     const operation = ["cancel", "members", "redrive", "member-put"][i % 4]
     const subject = `bellcast.api.billing.${operation}`
     const msg = await client.request(subject, i < 4 ? "not json" : "{}", { timeout: 15_000 })
     codes.push(JSON.parse(msg.string()).code)
   }
   await client.close()
-  assert.deepEqual(codes, [...Array(10).fill(400), 429, 429])
+  assert.deepEqual(codes.slice(0, 10), Array(10).fill(400))
+  assert.equal(codes.at(-1), 429)
   const lines = await until(
     async () =>
       service
