@@ -15,7 +15,7 @@ import { RequestRates } from "../quotas/requests.ts"
 import { type PostInput, readWith, store } from "./put.ts"
 import { removalOf } from "./removal.ts"
 import { partsOf, refreshed, renewalHash } from "./renewal.ts"
-import { attributesOf, ofBrowser } from "./rules.ts"
+import { attributesOf, isTooLarge, ofBrowser } from "./rules.ts"
 import { RenewalBody, SubscriptionObject, subscriptionExample } from "./view.ts"
 
 /** The put that began a subscription: it names the user. */
@@ -57,6 +57,7 @@ export const subscriptionReplace: Operation<PostInput> = {
       // The list has no data of a subscription that a push service ended.
       const former = proven.data ?? (yield* removalOf(of.user, of.id))?.put.data ?? begun.data
       const data = { ...attributesOf(former), ...ofBrowser(posted.data) }
+      if (isTooLarge(data)) return yield* refuse("subscriptionTooLarge")
       const renewed = { ...posted, data, replaces: of.id, renews: true, renewedBy: hash }
       return yield* store(writer, list, renewed, at, 201)
     })

@@ -2,6 +2,7 @@
 import { expect } from "vitest"
 import { type Api, keys, otherKeys, type StoredObject } from "../api.ts"
 import { type Case, define } from "../table.ts"
+import { filler } from "./subscription-members.ts"
 import { post, put } from "./subscriptions.ts"
 
 const headers = { Prefer: "return=minimal, renewal" }
@@ -112,6 +113,14 @@ export const renewal: ReadonlyArray<Case> = [
       expect(next.status).toBe(201)
       await isForbidden(api, spent, api.subscription("b"))
     }
+  }),
+  define<Given>({
+    name: "stores no more than 4096 bytes with the attributes of the former subscription",
+    given: (api) => renewable(api, api.subscription("a", { more: filler(api, 4_096) })),
+    request: (api, { renewal }) =>
+      replace(renewal, { ...api.subscription("b"), expirationTime: 1_900_000_000_000 }),
+    expected: { status: 413, errno: 113 },
+    also: async (_, api, { data }) => expect((await api.list()).json.data).toEqual([data])
   }),
   define<Given>({
     name: "renews the keys of the same endpoint",

@@ -6,7 +6,7 @@ import { type Case, define } from "../table.ts"
 import { post, vectors } from "./subscription-bodies.ts"
 
 /** A member `more` that makes the JSON of the subscription "a" `bytes` long. */
-const filler = (api: Api, bytes: number) =>
+export const filler = (api: Api, bytes: number) =>
   "x".repeat(bytes - JSON.stringify(api.subscription("a", { more: "" })).length)
 
 export const subscriptionMembers: ReadonlyArray<Case> = [
