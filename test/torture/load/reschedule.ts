@@ -25,7 +25,7 @@ export const makeReschedule = (gateways: Gateways, random: Random): Stop => {
     return { isAt, rate, data }
   }
 
-  /** Operators may change the state of a broadcast, and nothing else. */
+  /** Operators may change all of a broadcast but its payload. */
   const tryAsOperator = async (path: string) => {
     const body = { data: { rate: 1, data: {} } }
     await gateways.once({ method: "PATCH", path, user: operator, body }, [forbidden])
