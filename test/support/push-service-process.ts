@@ -7,11 +7,15 @@ import type { UserAgentOptions } from "./user-agent.ts"
 const options: PushServiceOptions = JSON.parse(process.argv[2] ?? "{}")
 const service = await startPushService(options)
 
-const textsOf = () => {
-  const texts: Record<string, number> = {}
-  for (const { received } of service.agents)
-    for (const { text } of received) texts[text] = (texts[text] ?? 0) + 1
-  return texts
+/** How many pushes had each text, or how many browsers got each: one push of it or more. */
+const countsOf = (per: "push" | "browser") => {
+  const counts: Record<string, number> = {}
+  for (const { received } of service.agents) {
+    const texts = received.map(({ text }) => text)
+    for (const text of per === "push" ? texts : new Set(texts))
+      counts[text] = (counts[text] ?? 0) + 1
+  }
+  return counts
 }
 
 const cpuMicros = () => {
@@ -26,7 +30,8 @@ const verbs = {
   report: () => ({
     counts: service.counts,
     faults: service.faults,
-    texts: textsOf(),
+    texts: countsOf("push"),
+    reached: countsOf("browser"),
     cpuMicros: cpuMicros()
   }),
   waitForDistinct: (distinct: number, timeoutMillis: number) =>
