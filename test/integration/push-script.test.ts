@@ -153,7 +153,8 @@ describe("a process of its own", () => {
     assert.deepStrictEqual(report, {
       counts: { requests: 21, total: 21, distinct: 20, duplicates: 1 },
       faults: [],
-      texts: { hello: 21 }
+      texts: { hello: 21 },
+      reached: { hello: 20 }
     })
     assert.isAbove(cpuMicros, 0)
     assert.notStrictEqual(service.pid, process.pid)
