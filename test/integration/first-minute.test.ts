@@ -50,7 +50,7 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
 
   const answer = await typed(lineWith("curl -i"))
   assert.match(answer, /^HTTP\/1\.1 202 /)
-  await listener.printed(/ after \d+ ms .*"title":"Hello"/)
+  await listener.printed(/ after \d+ ms .*"title":"Hello".*"web_push":8030/)
 
   const [ask, audit] = lineWith("make audit").split("\n")
   assert.strictEqual(
