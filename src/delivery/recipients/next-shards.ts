@@ -48,7 +48,7 @@ export const appendNext = (
     ? Effect.void
     : append(log, states, job, job.stride, hasEnded)
 
-/** Runs an effect and another at the same time; without fibers, which cost CPU, for no other. */
+/** Runs both at the same time. If the other is `Effect.void`, no fiber is started: it costs CPU. */
 export const alongside = <A, E, R, F, S>(
   effect: Effect.Effect<A, E, R>,
   other: Effect.Effect<void, F, S>

@@ -1,6 +1,6 @@
 // Reads and makes the headers of messages by the map that nats.js keeps them in. Its own `get` and
-// `set` list all names and compare each: 2.5 % of the CPU of a small broadcast, and a tenth of the
-// memory that it allocates.
+// `set` list all names and compare each. With the decoding, headers took 2.5 % of the CPU of a
+// small broadcast and a tenth of the memory that it allocates.
 import { type MsgHdrs, headers as natsHeaders } from "@nats-io/transport-node"
 
 /** The value of each header. */
