@@ -2,6 +2,7 @@
 import { assert, it } from "vitest"
 import { bucketStream } from "#streams/buckets.ts"
 import { pushesOf } from "../support/audit.ts"
+import { changeState, heldMillis } from "../support/broadcast-states.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { holdResponses } from "../support/held.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
@@ -74,4 +75,33 @@ it("tries no push again on a browser that moved while the retry waited", {
   assert.equal(push.requests, 3)
   const ends = (await pushesOf(nats.url, id)).map(({ reason }) => reason)
   assert.deepEqual(ends.sort(), ["accepted", "moved"])
+})
+
+it("records as moved what moved while the broadcast was paused", {
+  timeout: 60_000
+}, async () => {
+  const { nats, service } = shared
+  await using push = await startPushService()
+  const { url } = service
+  const agents = Array.from({ length: 5 }, () => push.subscribe())
+  const { respond } = holdResponses(agents)
+  const subscriptions = agents.map(({ subscription }) => subscription)
+  await join([url], "paused", subscriptions, 24, "paused")
+  const id = await publish(url, "paused", { n: "for the earlier users" })
+  await push.waitFor(({ requests }) => requests === 1)
+  await changeState(url, id, "paused")
+  await elapsed(heldMillis)
+  respond()
+  const unsent = agents.filter(({ attempts }) => attempts.length === 0)
+  const [removed, ...moved] = unsent.map(({ subscription }) => subscription)
+  for (const data of [removed, ...moved.slice(1)])
+    assert.equal((await call(url, "POST", "/subscriptions", "dan", { data })).status, 201)
+  assert.equal((await call(url, "DELETE", "/subscriptions", "dan")).status, 200)
+  const later = await publish(url, "paused", { n: "for those who have one still" })
+  assert.deepInclude(await finished(url, "paused", later), { accepted: 2, delivered: 2 })
+  await changeState(url, id, "running")
+  assert.deepInclude(await finished(url, "paused", id), { accepted: 5, delivered: 2, gone: 3 })
+  assert.equal(push.requests, 4)
+  const ends = (await pushesOf(nats.url, id)).map(({ reason }) => reason)
+  assert.deepEqual(ends.sort(), ["accepted", "accepted", "moved", "moved", "moved"])
 })

@@ -1,12 +1,12 @@
 // Secrets that renew a subscription: for how long, of which subscriptions, and what voids them.
 import { assert, describe, it } from "@effect/vitest"
-import type { SubscriptionPut } from "#domain/subscription/command.ts"
+import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
 import { markMoved, markRemoved } from "#domain/subscription/owners.ts"
 import { renewableBy } from "#domain/subscription/renewal.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { renewableMillisMax, renewables, renewablesMax } from "#domain/subscription/tombstone.ts"
 import { undoing } from "#nats/subscriptions/undo.ts"
-import { data, del, given, gone, put } from "#test/subscription-commands.ts"
+import { data, del, given, gone, put, struck, suspended } from "#test/subscription-commands.ts"
 
 const hourMillis = 60 * 60_000
 const dayMillis = 24 * hourMillis
@@ -74,8 +74,18 @@ describe("the secret of a subscription that a push service ended", () => {
     const tombstones = { a: { lastModified: endedAt, isMoved: true } }
     assert.deepStrictEqual(list, { ...ended.before, tombstones } as SubscriptionList)
     assert.strictEqual(markRemoved(list, "a"), list)
-    const moved = evolveList(markMoved(given(stored).before, "a", 2), gone("a", 1, endedAt), 3)
-    assert.deepStrictEqual(moved.tombstones, list.tombstones)
+  })
+
+  it("is void when the subscription had moved before, and pushes to it can still be found", () => {
+    const afterMove = (...commands: ReadonlyArray<SubscriptionCommand>) => {
+      const { before } = given(stored, ...commands)
+      return evolveList(markMoved(before, "a", 5), gone("a", 1, endedAt), 6).tombstones
+    }
+    const tombstone = { lastModified: endedAt, isMoved: true } as const
+    assert.deepStrictEqual(afterMove(), { a: { ...tombstone, generation: 1, moved: 5 } })
+    // No broadcast was for it any more.
+    const judged = [struck("a", 1, 1, 200), struck("a", 1, 2, 300), suspended("a", 1, 400)]
+    assert.deepStrictEqual(afterMove(...judged), { a: tombstone })
   })
 
   it("stays what it is when another one is removed", () => {

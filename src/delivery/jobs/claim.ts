@@ -6,7 +6,7 @@ import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import type { Target } from "../push/target.ts"
+import { removedData, type Target } from "../push/target.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
 import type { Recorded } from "./record/follow-ups.ts"
@@ -53,11 +53,7 @@ const nothing: Past = {
 const removedTarget = ({ subscription, user }: PushResult): Target => ({
   user: user as UserToken,
   id: subscription,
-  stored: {
-    seq: 0,
-    lastModified: 0,
-    data: { endpoint: "https://gone.invalid/", keys: { auth: "", p256dh: "" } }
-  }
+  stored: { seq: 0, lastModified: 0, data: removedData }
 })
 
 /** Returns the past results of which removals and retry jobs may be missing. */

@@ -77,6 +77,8 @@ const resultOfPush = Effect.fnUntraced(function* (
   if (order !== "send") return undefined
   if (now >= job.expiresAt)
     return { target, result: unsent(now, { fate: "expired", reason: "expired" }), permit: false }
+  if (target.stored.moved !== undefined)
+    return { target, result: unsent(now, { fate: "gone", reason: "moved" }), permit: false }
   const ready = takePermit(run, target, turn)
   const attempted = yield* Effect.result(
     tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, ready)

@@ -9,6 +9,12 @@ export interface Target {
   readonly stored: StoredSubscription
 }
 
+/** In place of the data of a subscription that was removed. */
+export const removedData = {
+  endpoint: "https://gone.invalid/",
+  keys: { auth: "", p256dh: "" }
+} as const
+
 /**
  * Returns scheme, host and port, byte for byte as the endpoint has them: WNS tokens break when a
  * URL is written anew (web-push-php #233). An endpoint that is no URL was not written by Bellcast,

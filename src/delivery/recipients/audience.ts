@@ -3,7 +3,8 @@
 import * as Effect from "effect/Effect"
 import { type MinimumRevisions, type ShardJob, sinceOf } from "#domain/job.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
-import { takes } from "#domain/subscription/subscription.ts"
+import { takenFrom } from "#domain/subscription/owners.ts"
+import { type StoredSubscription, takes } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { eachList } from "#nats/kv/audience.ts"
@@ -12,7 +13,7 @@ import { registrationsUnder } from "#nats/kv/entries.ts"
 import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
 import { isInShard, type UserToken } from "#streams/tokens.ts"
-import type { Target } from "../push/target.ts"
+import { removedData, type Target } from "../push/target.ts"
 import { type Gone, storedNow } from "./present-target.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
 
@@ -20,6 +21,7 @@ const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
   a.subscriptions < b.subscriptions || a.registrations < b.registrations
 
 export interface Audience {
+  /** With those that another user took since (`stored.moved`). */
   readonly targets: ReadonlyArray<Target>
   /** Fails where the subscription of a target moved, or was removed or replaced, since the read. */
   readonly check: (target: Target) => Effect.Effect<void, Gone>
@@ -52,7 +54,21 @@ const placesOf = Effect.fnUntraced(function* (
 
 type Subscribed = Omit<Target, "user">
 
-/** Reads the subscriptions of these users, with only what a push needs of each. */
+/** A subscription with only what a push needs of it. */
+const subscribed = ([id, each]: readonly [string, StoredSubscription]): Subscribed => {
+  const { renewal: _, renewed: __, ...rest } = each
+  const { endpoint, keys, locale } = each.data
+  const data = { endpoint, keys, ...(locale === undefined ? {} : { locale }) }
+  return { id, stored: { ...rest, data } }
+}
+
+/** A subscription that another user took, possibly after the broadcast started. */
+const takenAway = ({ generation, id, moved }: ReturnType<typeof takenFrom>[number]) => ({
+  id,
+  stored: { seq: generation, lastModified: 0, moved, data: removedData }
+})
+
+/** Reads the subscriptions of these users. */
 const listsOf = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   users: ReadonlyArray<EntryKey<"subscriptions">>,
@@ -61,13 +77,8 @@ const listsOf = Effect.fnUntraced(function* (
   // A user without subscriptions has an empty list, so that it is not read each time.
   const lists = new Map(users.map((key): [string, ReadonlyArray<Subscribed>] => [key, []]))
   yield* eachList(buckets, users, minRevision, ({ key, value }) => {
-    const list = Object.entries(value.subscriptions).map(([id, stored]): Subscribed => {
-      const { renewal: _, renewed: __, ...rest } = stored
-      const { endpoint, keys, locale } = stored.data
-      const data = { endpoint, keys, ...(locale === undefined ? {} : { locale }) }
-      return { id, stored: { ...rest, data } }
-    })
-    lists.set(key, list)
+    const present = Object.entries(value.subscriptions).map(subscribed)
+    lists.set(key, [...present, ...takenFrom(value).map(takenAway)])
   })
   return lists
 })

@@ -10,7 +10,7 @@ export const subscriptionBytesMax = 4_096
 
 /**
  * Bytes of JSON that a list may grow to; a bucket value takes 1,044,480 with its headers. The
- * gateway stores at most 50 subscriptions of 4 KiB and 1000 tombstones of at most 116 bytes, or 190
+ * gateway stores at most 50 subscriptions of 4 KiB and 1000 tombstones of at most 160 bytes, or 190
  * with a secret, which is less. Commands that were published straight onto NATS may come near.
  */
 export const listBytesMax = 1_040_000

@@ -4,7 +4,7 @@ import { jsonHash } from "#basics/json-hash.ts"
 import type { SubscriptionCommand } from "./command.ts"
 import { foldedEndpoint } from "./push-services.ts"
 import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
-import { removedAt, renewableMillisMax } from "./tombstone.ts"
+import { removedAt, renewableMillisMax, type Taken } from "./tombstone.ts"
 
 /** The value of a page, in the bucket `subscriptions`. */
 export interface EndpointOwners {
@@ -136,6 +136,14 @@ export const isMoved = (list: SubscriptionList, id: string): boolean => {
     ? typeof tombstone === "object" && "isMoved" in tombstone
     : stored.moved !== undefined
 }
+
+/** The tombstones of subscriptions that other users took while pushes were sent to them. */
+export const takenFrom = ({
+  tombstones
+}: SubscriptionList): ReadonlyArray<Taken & { readonly id: string }> =>
+  Object.entries(tombstones).flatMap(([id, tombstone]) =>
+    typeof tombstone === "object" && "moved" in tombstone ? [{ id, ...tombstone }] : []
+  )
 
 /**
  * Whether a put at `seq` renews, without a login, a subscription that another user has stored since

@@ -13,6 +13,7 @@ import { isStandIn } from "./stand-in.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
 import {
   boundTombstones,
+  movedOr,
   removedAt,
   type Tombstone,
   validRenewalIn,
@@ -38,9 +39,9 @@ export interface StoredSubscription extends Judged {
   readonly renewed?: { readonly by: string; readonly at: number }
 }
 
-/** Whether a broadcast goes to a subscription of one of its users. */
-export const takes = ({ moved, seq, suspended }: StoredSubscription, broadcast: number): boolean =>
-  seq <= broadcast && suspended === undefined && moved === undefined
+/** Whether a broadcast was for a subscription of one of its users when it started. */
+export const takes = ({ moved, seq, suspended }: StoredSubscription, start: number): boolean =>
+  seq <= start && suspended === undefined && (moved === undefined || start < moved)
 
 /** The value of a key in the bucket `subscriptions`. */
 export interface SubscriptionList {
@@ -156,7 +157,7 @@ const removeNamed = (
   const stored = storedIn(list, id)
   if (stored === undefined) return { ...list, tombstones: withoutRenewal(list.tombstones, id) }
   // Before `subscription.moved/1`, which then finds nothing to remove.
-  return remove(list, id, stored.moved ? { lastModified, isMoved: true } : lastModified)
+  return remove(list, id, movedOr(stored, lastModified, lastModified))
 }
 
 const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
@@ -198,10 +199,10 @@ const removeGone = (
   const stored = storedIn(list, id)
   if (stored?.seq !== generation) return list
   const lastModified = nextTimestamp(list, at)
-  const { moved, renewal } = stored
-  // Before `subscription.moved/1`, which then finds nothing to remove.
-  if (moved !== undefined) return remove(list, id, { lastModified, isMoved: true })
-  return remove(list, id, renewal ? { lastModified, renewal, generation } : lastModified)
+  const { renewal } = stored
+  const ended = renewal ? { lastModified, renewal, generation } : lastModified
+  // A moved one before `subscription.moved/1`, which then finds nothing to remove.
+  return remove(list, id, movedOr(stored, lastModified, ended))
 }
 
 const evolve = (
@@ -227,8 +228,9 @@ const evolve = (
     case "subscription.moved/1":
       return command.moved.reduce((acc, { generation, id }) => {
         const lastModified = nextTimestamp(acc, command.at)
-        return storedIn(acc, id)?.seq === generation
-          ? remove(acc, id, { lastModified, isMoved: true })
+        const stored = storedIn(acc, id)
+        return stored?.seq === generation
+          ? remove(acc, id, movedOr(stored, lastModified, { lastModified, isMoved: true }))
           : acc
       }, next)
     case "subscription.matched/1":

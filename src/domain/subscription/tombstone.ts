@@ -2,13 +2,35 @@
 
 /**
  * The entry of a removed subscription. A number is the time of the removal. A subscription that a
- * push service ended can be renewed: its entry has the hash of the secret.
+ * push service ended can be renewed: its entry has the hash of the secret. The entry of one that
+ * another user took says by which put, if pushes were waiting for it.
  */
 export type Tombstone =
   | number
   | { readonly lastModified: number; readonly isMoved: true }
+  | ({ readonly lastModified: number; readonly isMoved: true } & Taken)
   | { readonly lastModified: number; readonly renewal: string; readonly generation: number }
+
+/** A subscription that another user took. */
+export interface Taken {
+  /** Sequence of the command that stored it. */
+  readonly generation: number
+  /** Sequence of the put that took it. */
+  readonly moved: number
+}
+
 type Tombstones = Readonly<Record<string, Tombstone>>
+
+/** The tombstone of a subscription that another user took; `otherwise`: nobody took it. */
+export const movedOr = (
+  { moved, seq, suspended }: { readonly moved?: number; seq: number; suspended?: object },
+  lastModified: number,
+  otherwise: Tombstone
+): Tombstone => {
+  if (moved === undefined) return otherwise
+  const isMoved = { lastModified, isMoved: true } as const
+  return suspended === undefined ? { ...isMoved, generation: seq, moved } : isMoved
+}
 
 /** Beyond this the oldest tombstones are dropped, so that a list fits into one bucket value. */
 export const tombstonesMax = 1_000
