@@ -9,6 +9,7 @@ import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { useService } from "../support/use-service.ts"
+import { tokenOf } from "../support/users.ts"
 
 const shared = useService()
 
@@ -28,9 +29,11 @@ const checkAudit = async (natsUrl: string, broadcast: string) => {
     audit!.pushes.map(({ locale }) => locale),
     ["de", "pt-BR", undefined, undefined]
   )
-  const { stdout } = await runCli(["audit", broadcast, "--nats", natsUrl])
-  assert.match(stdout, /LOCALE/)
-  assert.match(stdout, /pt-BR/)
+  for (const args of [[], ["--user", tokenOf("anna")]]) {
+    const { stdout } = await runCli(["audit", broadcast, ...args, "--nats", natsUrl])
+    assert.match(stdout, /LOCALE/)
+    assert.match(stdout, /pt-BR$/m)
+  }
 }
 
 it("sends each browser the variant in its language, and the audit says which", {

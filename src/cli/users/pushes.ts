@@ -77,12 +77,12 @@ const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
 const shown = {
   heading: [
     ...["BROADCAST", "STARTED", "CHANNEL", "STATE", "SUBSCRIPTION"],
-    ...["OUTCOME", "STATUS", "REASON", "ATTEMPTS", "LAST ATTEMPT"]
+    ...["OUTCOME", "STATUS", "REASON", "ATTEMPTS", "LAST ATTEMPT", "LOCALE"]
   ],
   cellsOf: (row: Row) => [
     ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
     ...[row.subscription?.slice(0, 12), row.outcome, row.status, row.reason, row.attempts],
-    row.at === undefined ? undefined : new Date(row.at).toISOString()
+    ...[row.at === undefined ? undefined : new Date(row.at).toISOString(), row.locale]
   ],
   none: "no such broadcast could go to this user"
 }
