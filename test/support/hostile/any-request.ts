@@ -46,6 +46,7 @@ const name = fc.oneof(
   odd,
   fc.constantFrom("_sort", "_limit", "_since", "_before", "_to", "_fields", "_token", "_unknown"),
   fc.constantFrom("id", "last_modified", "keys.auth", "endpoint", "data"),
+  fc.constantFrom("user", "publisher", "state", "since", "before", "outcome", "push_service"),
   fc
     .tuple(fc.constantFrom(...prefixes, "contains_", "contains_any_"), odd)
     .map(([prefix, rest]) => prefix + rest)
@@ -89,7 +90,16 @@ const headerNames = [
   ...["If-Match", "If-None-Match", "If-Modified-Since", "Origin", "Range", "Referer", "TTL"],
   ...["Access-Control-Request-Method", "Access-Control-Request-Headers", "Sec-Fetch-Site"],
   ...["Urgency", "Topic", "Idempotency-Key", "X-Forwarded-For", "X-Forwarded-Proto", "TE"],
-  ...["X-HTTP-Method-Override", "Upgrade", "Authorization", "Host", "__proto__", "constructor"]
+  ...[
+    "Prefer",
+    "Last-Event-ID",
+    "X-HTTP-Method-Override",
+    "Upgrade",
+    "Authorization",
+    "Host",
+    "__proto__",
+    "constructor"
+  ]
 ]
 const header = fc
   .tuple(fc.constantFrom(...headerNames), value)
@@ -118,7 +128,34 @@ const endpoints = fc.constantFrom(
   "http://a@b:99999/",
   "x"
 )
+/** Bodies of broadcasts to users and channels, of their changes, and of renewals. */
+const memberBody = fc
+  .record(
+    {
+      renewal: text,
+      to: fc.record(
+        {
+          channels: fc.oneof(json, fc.array(text, { maxLength: 120 })),
+          users: fc.oneof(json, fc.array(text, { maxLength: 1_100 })),
+          except_users: fc.oneof(json, fc.array(text, { maxLength: 20 }))
+        },
+        { requiredKeys: [] }
+      ),
+      data_by_locale: fc.oneof(json, fc.dictionary(text, json, { maxKeys: 25 })),
+      at: text,
+      rate: fc.oneof(number, fc.double()),
+      pause_when: json,
+      dry_run: fc.oneof(fc.boolean(), json),
+      data: fc.oneof(
+        json,
+        fc.record({ state: fc.constantFrom("paused", "running", "cancelled", "__proto__") })
+      )
+    },
+    { requiredKeys: [] }
+  )
+  .map((content) => JSON.stringify(content))
 const body = fc.oneof(
+  { arbitrary: memberBody, weight: 3 },
   json,
   json.map((content) => `{"data":${content}}`),
   fc
