@@ -1,8 +1,9 @@
-// A publisher whose connection breaks in the middle of the body publishes nothing, not even an
-// empty push.
+// Bodies that are not read to their end: a publisher whose connection breaks in the middle publishes
+// nothing, not even an empty push, and a client that sends too much still gets its response.
 import { connect as socketTo } from "node:net"
 import { assert, it } from "vitest"
 import { publish, until } from "../support/client.ts"
+import { exchangeRaw } from "../support/hostile/exchange.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { useService } from "../support/use-service.ts"
 
@@ -40,5 +41,35 @@ it.for(["FIN", "RST"] as const)(
     })
     assert.deepEqual(state.subjects, { [`bellcast.cmd.broadcast.rest.${ending}`]: 1 })
     assert.notMatch(service.output().slice(printed), /"code":202[^\n]*\n[^\n]*"code":202/)
+  }
+)
+
+it.for([
+  ["GET", "/__api__", 200],
+  ["POST", "/subscriptions", 413]
+] as const)(
+  "responds in full to %s %s with a body that it does not read, before it closes",
+  { timeout: 60_000 },
+  async ([method, path, expected]) => {
+    const { port } = shared.service
+    const head = [
+      `${method} /v1${path} HTTP/1.1`,
+      "Host: a",
+      "Connection: close",
+      `Authorization: Basic ${Buffer.from("publisher:secret").toString("base64")}`,
+      "Content-Type: application/json",
+      "Content-Length: 3000000"
+    ]
+    const sent = Buffer.from(`${head.join("\r\n")}\r\n\r\n${"x".repeat(3_000_000)}`)
+    // One in ten was cut off.
+    for (let i = 0; i < 10; i++) {
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => exchangeRaw({ port, from: "127.0.0.2" }, sent, 10_000))
+      )
+      for (const { headers, status, text } of answers) {
+        assert.equal(status, expected)
+        assert.equal(Buffer.byteLength(text), Number(headers["content-length"]))
+      }
+    }
   }
 )

@@ -21,6 +21,25 @@ const headersOf = ({ headers }: ApiResponse, text: Text) => ({
   ...headers
 })
 
+/** A client that sends for longer may lose its response. */
+const readOnMillis = 2_000
+
+/**
+ * Ends a response, and then its connection, when the rest of the request's body was read and
+ * dropped. If a socket is closed with unread bytes, its peer is reset and loses the response.
+ */
+const endLater = (request: IncomingMessage, response: ServerResponse, content: Text): void => {
+  if (content === undefined) response.flushHeaders()
+  else response.write(content)
+  const end = () => {
+    clearTimeout(timer)
+    response.end()
+  }
+  const timer = setTimeout(end, readOnMillis)
+  request.once("close", end)
+  request.resume()
+}
+
 const write = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -29,7 +48,9 @@ const write = (
 ): void => {
   const { status } = apiResponse
   response.writeHead(status, reasonPhrase(status), headersOf(apiResponse, text))
-  response.end(request.method === "HEAD" ? undefined : text)
+  const content = request.method === "HEAD" ? undefined : text
+  if (request.complete || response.shouldKeepAlive) response.end(content)
+  else endLater(request, response, content)
 }
 
 export interface Recipient {
