@@ -42,14 +42,18 @@ export const httpTurnedAway = (bound: HttpBound): void => countTurnedAway({ boun
 /** Shows how many streams of events are open. */
 export const eventStreamsOpen = (count: number): void => showEventStreams({}, count)
 
-/** Counts a request and its duration. `endpoint` is the path's template, never the path itself. */
+/**
+ * Counts a request and its duration. `endpoint` is the path's template, never the path itself.
+ * Methods that it does not have count as one, so that clients cannot choose how many series there
+ * are.
+ */
 export const requestAnswered = (
   method: string,
   endpoint: string,
   status: number,
   millis: number
 ): void => {
-  const named = methods.has(method) ? method : "other"
+  const named = methods.has(method) && status !== 405 ? method : "other"
   countRequest({ method: named, endpoint, status: String(status) }, 1)
   observeRequest({ method: named, endpoint }, Math.max(0, millis) / 1000)
 }

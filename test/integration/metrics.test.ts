@@ -29,7 +29,8 @@ describe("the metrics", () => {
     assert.deepInclude(counts, { accepted: 6, delivered: 4, gone: 1, dead: 1 })
     await call(service.url, "GET", "/subscriptions/some-id", "user0")
     await call(service.url, "GET", "/no/such/page", "user0")
-    await call(service.url, "PROPFIND", "/", "user0")
+    // A method that no endpoint has, and one that this endpoint has not.
+    for (const method of ["PROPFIND", "DELETE"]) await call(service.url, method, "/", "user0")
 
     const { body, headers, status } = await call(service.url, "GET", "/__metrics__")
     assert.equal(status, 200)
@@ -65,7 +66,7 @@ describe("the metrics", () => {
     )
     assert.equal(
       value("bellcast_http_requests_total", 'method="other"', 'endpoint="/"', 'status="405"'),
-      1
+      2
     )
     assert.equal(
       value(
