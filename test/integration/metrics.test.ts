@@ -30,7 +30,7 @@ describe("the metrics", () => {
     await call(service.url, "GET", "/subscriptions/some-id", "user0")
     await call(service.url, "GET", "/no/such/page", "user0")
     // A method that no endpoint has, and one that this endpoint has not.
-    for (const method of ["PROPFIND", "DELETE"]) await call(service.url, method, "/", "user0")
+    for (const method of ["PROPFIND", "PATCH"]) await call(service.url, method, "/", "user0")
 
     const { body, headers, status } = await call(service.url, "GET", "/__metrics__")
     assert.equal(status, 200)
