@@ -147,8 +147,10 @@ class Push extends EventTarget {
     } catch {}
     const { signal } = push.#listening
     addEventListener("online", again, { signal })
-    const look = () => !document.hidden && Date.now() - push.#last > week && again()
-    document.addEventListener("visibilitychange", look, { signal })
+    const look = () =>
+      latest === push && !document.hidden && Date.now() - push.#last > week && again()
+    document.addEventListener("visibilitychange", look)
+    setInterval(look, timeout)
     const changed = () => push.#isAsking || again()
     navigator.permissions
       ?.query({ name: "notifications" })
@@ -395,7 +397,8 @@ class Push extends EventTarget {
     const age = Math.abs(Date.now() - record.checked)
     const key = await this.#serviceKey()
     if (isKnown && record.key === key && age < fresh && !wants) return this.#joinAll(record)
-    const claimed = record.checked ? [] : await this.#claim(record, true)
+    const isDone = record.checked && !this.#options.adopt
+    const claimed = isDone ? [] : await this.#claim(record, true)
     for (const each of claimed) {
       record.former[record.user] = each
       await this.#save(record)
@@ -426,7 +429,6 @@ class Push extends EventTarget {
     return this.#joinAll(record)
   }
 
-  /** Ends all subscriptions by the keys of the record. */
   async #leave(record, changes) {
     if (record.on[record.user]) record.key ??= await this.#serviceKey()
     const ours = async () => (await this.#all()).filter((each) => record.key?.includes(keyOf(each)))
@@ -484,7 +486,6 @@ class Push extends EventTarget {
     return true
   }
 
-  /** Subscriptions of all workers of the site. */
   async #all() {
     const all = [await this.#found]
     for (const each of (await navigator.serviceWorker?.getRegistrations()) ?? [])

@@ -13,14 +13,17 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
   const older = webpush.generateVAPIDKeys()
   let page: Page
   let imported: string
-  beforeAll(async () => {
+  const restart = async (env = {}) => {
     await stage.service.kill()
-    await stage.startService({
+    await stage.startService(env)
+  }
+  const restartWithKeys = () =>
+    restart({
       BELLCAST_VAPID_FORMER_KEYS: [former, older]
         .map(({ privateKey, publicKey }) => `${publicKey}:${privateKey}`)
         .join()
     })
-  })
+  beforeAll(restartWithKeys)
 
   beforeEach(() => {
     imported = `imported-${stage.user}`
@@ -67,6 +70,22 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
       expect((await stage.list()).map((each) => each.id)).toEqual([id])
     }
   )
+
+  it("moves one that was imported after the device was checked, with adopt", async () => {
+    await restart()
+    expect(await subscribe("/old/")).toBe(400)
+    await stage.connect(page)
+    await page.evaluate("push.enable()")
+    await stage.expect(page, "on")
+    const old = await page.evaluate(`device.endpoint("/old/")`)
+    expect(await page.evaluate("device.endpoints()")).toHaveLength(2)
+    await restartWithKeys()
+    expect(await subscribe("/old/")).toBe(201)
+    expect(await stage.stored(imported)).toEqual([old])
+    await stage.age(page)
+    await stage.reload(page, { adopt: true })
+    await expectMoved()
+  })
 
   it.each(["/", "/old/"])("ends one of a worker at %s for a user who disables", async (scope) => {
     await subscribe(scope)

@@ -101,10 +101,12 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
     expect(await stage.publish(page, "Active")).toEqual(["Active"])
   })
 
-  it("it in a page that was open for a week, when somebody looks at it", async () => {
+  it.each([
+    ["somebody looks at it again", "document.dispatchEvent(new Event('visibilitychange'))"],
+    ["it is looked at all the time", ""]
+  ])("it in a page that was open for a week, when %s", async (_, look) => {
     const page = await stage.enabled()
     await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
-    const look = "document.dispatchEvent(new Event('visibilitychange'))"
     await page.evaluate(`{
       const now = Date.now
       Date.now = () => now() + 8 * 86_400_000
