@@ -1,5 +1,5 @@
-// Bodies that are not read to their end: a publisher whose connection breaks in the middle publishes
-// nothing, not even an empty push, and a client that sends too much still gets its response.
+// Bodies that are not read to their end: a publisher whose connection breaks in the middle
+// publishes nothing, not even an empty push, and a client that sends too much gets its response.
 import { connect as socketTo } from "node:net"
 import { assert, it } from "vitest"
 import { publish, until } from "../support/client.ts"
