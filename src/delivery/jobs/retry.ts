@@ -36,7 +36,7 @@ import {
 import { conflictLeaves } from "./record/until-written.ts"
 import type { JobTools } from "./tools.ts"
 
-const drainingAfterMillis = 1_000
+const left = later(1_000)
 /** A read older than this is repeated before the push is sent: the browser may have moved. */
 const presentMillis = 100
 /** The checks before a push are made again if they took longer: NATS was slow meanwhile. */
@@ -95,6 +95,7 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
     if (endNow !== undefined) return yield* Effect.fail(endNow)
   })
   const attempt = yield* send(push, ready(check)).pipe(
+    Effect.tapError((error) => (error === "held" ? Effect.sync(turn.giveBack) : Effect.void)),
     Effect.catch((error) => (isEnd(error) ? Effect.succeed(error) : Effect.fail(error)))
   )
   if (isEnd(attempt)) return ended(yield* Clock.currentTimeMillis, attempt)
@@ -179,7 +180,7 @@ const step = (
     return isStored ? again : postponed
   }).pipe(
     Effect.catch((error) =>
-      error === "stop" ? Effect.succeed(later(drainingAfterMillis)) : Effect.fail(error)
+      error === "stop" || error === "held" ? Effect.succeed(left) : Effect.fail(error)
     ),
     Effect.ensuring(Effect.suspend(() => permits.release(job.broadcast, permitsTaken)))
   )
@@ -240,7 +241,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       const waitMillis = waitOf({ job, storedAt: at, isFirstDelivery: true }, undefined, now)
       if (waitMillis > 0) return later(waitMillis)
     }
-    if (draining()) return later(drainingAfterMillis)
+    if (draining()) return left
     const postponedMillis = yield* turns.postponed(job)
     if (postponedMillis > 0) return later(postponedMillis)
     const full = later(fullMillis(now - job.acceptedAt))

@@ -85,7 +85,11 @@ const resultOfPush = Effect.fnUntraced(function* (
   )
   if (attempted._tag === "Failure") {
     const reason = attempted.failure
-    if (reason === "stop") return undefined
+    if (reason === "held") {
+      turn.giveBack()
+      yield* release(run, 1)
+    }
+    if (reason === "held" || reason === "stop") return undefined
     if (reason === "late") return yield* Effect.fail(reason)
     const at = yield* Clock.currentTimeMillis
     return reason === "cancelled"

@@ -9,6 +9,7 @@ import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import { pushKey } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
+import { States } from "#nats/follower/states.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { Attempt, AttemptResult } from "../attempt-result.ts"
@@ -20,7 +21,7 @@ import { PushClient } from "./client.ts"
 import type { Sealed } from "./encrypt.ts"
 import { clockAhead } from "./http-date.ts"
 import { originOf, type Target } from "./target.ts"
-import { attemptLimitsOf } from "./transport/exchange.ts"
+import { attemptLimitsOf, heldCode } from "./transport/exchange.ts"
 import { type Received, type Request, tryFurther } from "./tries.ts"
 import { Vapid } from "./vapid.ts"
 
@@ -38,6 +39,7 @@ interface SendTools {
   readonly post: (request: Request) => Effect.Effect<Received>
   readonly vapid: Vapid["Service"]
   readonly pushServices: PushServices
+  readonly orderOf: States["Service"]["orderOf"]
   readonly log: EventLog["Service"]
   readonly policy: EndpointPolicy
   readonly retryBaseMillis: number
@@ -120,10 +122,10 @@ const warnOfClock = makeRateLimitedLog(
 
 /** Sends one request of an attempt. */
 const post = Effect.fnUntraced(function* (client: PushClient["Service"], request: Request) {
-  const { body, expiresAt, headers, path, pushService } = request
+  const { body, expiresAt, headers, isHeld, path, pushService } = request
   const { host, origin } = pushService
   headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
-  const response = yield* client.post({ origin, path, headers, body })
+  const response = yield* client.post({ origin, path, headers, body, isHeld })
   const at = yield* moment
   const result = classify(response, host, at.at)
   const ahead = "error" in response ? 0 : clockAhead(response.headers["date"], at.at)
@@ -162,8 +164,8 @@ const attempt = Effect.fnUntraced(function* (
   { bodyOf, lastReason, ref, target }: PushToSend,
   pushService: PushService,
   key: string
-): Effect.fn.Return<Attempt> {
-  const { policy, pushServices, retryBaseMillis, triesMillis, vapid } = tools
+): Effect.fn.Return<Attempt, "held"> {
+  const { orderOf, policy, pushServices, retryBaseMillis, triesMillis, vapid } = tools
   const sealed = bodyOf()
   const sentAt = yield* moment
   const conditions = { policy, retryBaseMillis, keyFault: vapid.fault(key) }
@@ -177,36 +179,47 @@ const attempt = Effect.fnUntraced(function* (
   const authorization = yield* vapid.authorization(origin, key)
   const request: Request = {
     ...{ pushService, key, target, expiresAt: ref.expiresAt, body },
+    isHeld: () => orderOf(ref) !== "send",
     lastTryAt: sentAt.monotonic + triesMillis,
     path: target.stored.data.endpoint.slice(origin.length),
     headers: headersOf(ref, authorization, body !== undefined)
   }
   const last = yield* tryFurther(tools, request, yield* tools.post(request))
-  if (typeof last !== "string") return yield* judge(pushServices, last, push)
+  if (typeof last !== "string") {
+    const { response } = last
+    if ("error" in response && response.error === heldCode)
+      return yield* Effect.fail("held" as const)
+    return yield* judge(pushServices, last, push)
+  }
   const millis = millisSince(push, yield* monotonicMillis)
   if (last === "late") return { kind: "failed", reason: "timeout", decidedBy: "connection", millis }
   return { kind: "expired", reason: "expired:key-mismatch", decidedBy: "process", millis }
 })
 
 /**
- * Returns a function that makes one attempt; it never fails itself. At most the send window of
- * pushes run for one push service, so that a slow one does not hold up the others. `turn` runs when
- * it is this push's turn, before anything is sent; if `turn` fails, nothing is sent.
+ * Returns a function that makes one attempt. At most the send window of pushes run for one push
+ * service, so that a slow one does not hold up the others. `turn` runs when it is this push's turn,
+ * before anything is sent; if `turn` fails, nothing is sent. It fails itself with "held" alone: the
+ * broadcast was paused or cancelled while the push waited for a connection, and nothing was sent.
  */
 export const makeSend = Effect.gen(function* () {
   const client = yield* PushClient
   const vapid = yield* Vapid
   const pushServices = yield* makePushServices
   const log = yield* EventLog
+  const { orderOf } = yield* States
   const { allowLoopbackEndpoints, pushHosts, pushTimeoutMillis, retryBaseMillis } = yield* Settings
   const policy = { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }
   const tools: SendTools = {
     post: (request) => post(client, request),
-    ...{ vapid, pushServices, log, policy, retryBaseMillis },
+    ...{ vapid, pushServices, orderOf, log, policy, retryBaseMillis },
     triesMillis: attemptLimitsOf(pushTimeoutMillis).triesMillis
   }
 
-  return <E>(push: PushToSend, turn: Effect.Effect<unknown, E>): Effect.Effect<Attempt, E> =>
+  return <E>(
+    push: PushToSend,
+    turn: Effect.Effect<unknown, E>
+  ): Effect.Effect<Attempt, E | "held"> =>
     Effect.flatMap(moment, (now) => {
       const { ref, target } = push
       const key = vapid.keyOf(target.stored)

@@ -23,6 +23,7 @@ export interface Request {
   readonly path: string
   readonly headers: Record<string, string>
   readonly body: Uint8Array | undefined
+  readonly isHeld: () => boolean
 }
 
 export interface Received {

@@ -9,7 +9,12 @@ export interface Request {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | undefined
+  /** Asked when a connection takes the request, which may have waited for it for seconds. */
+  readonly isHeld?: () => boolean
 }
+
+/** The error of a request that was held and so not sent. */
+export const heldCode = "BELLCAST_HELD"
 
 /** Milliseconds. */
 export interface Limits {
@@ -101,7 +106,8 @@ export class Exchange implements Carried {
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller
-    // The exchange failed while it waited for a connection: it must not be sent any more.
+    if (this.request.isHeld?.() === true) this.fail(heldCode)
+    // It may have failed while it waited, too: then it must not be sent any more.
     if (this.#isDone) controller.abort(new Error("failed before"))
     else this.#events.sent()
   }

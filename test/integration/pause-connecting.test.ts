@@ -1,0 +1,58 @@
+// A pause while the connection to a push service opens: pushes that wait for it are not sent when
+// it is there.
+import { assert, it } from "vitest"
+import { broadcastPath, changeState } from "../support/broadcast-states.ts"
+import { finishedAt, join, publish, until } from "../support/client.ts"
+import { startPushService } from "../support/push-service.ts"
+import { elapsed } from "../support/quiet.ts"
+import { trustingEnvironment } from "../support/tls.ts"
+import { useService } from "../support/use-service.ts"
+
+const shared = useService({
+  env: {
+    ...trustingEnvironment,
+    BELLCAST_RETRY_BASE_MILLIS: "200",
+    // Retries go on when attempts from before the pause must be over.
+    BELLCAST_PUSH_TIMEOUT_MILLIS: "4000"
+  }
+})
+
+/** A connection takes two round trips, of the five seconds that it may take. */
+const roundTripMillis = 1_600
+const count = 5
+
+it.concurrent.for([
+  ["a push", "running", ["201"]],
+  ["a push", "cancelled", ["201"]],
+  ["a retry", "running", ["503", "201"]]
+] as const)(
+  "is heard by %s that waits, and then by one that is %s",
+  { timeout: 60_000 },
+  async ([what, state, script]) => {
+    const { url } = shared.service
+    await using push = await startPushService({
+      ...{ tls: true, http2: true, host: "localhost", roundTripMillis },
+      // A retry needs another connection.
+      streamsPerSession: count
+    })
+    const agents = Array.from({ length: count }, () => push.subscribe({ script }))
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    const channel = `${what.replace(" ", "-")}-${state}`
+    await join([url], channel, subscriptions, 24, channel)
+    const id = await publish(url, channel, { n: 1 })
+    await until(
+      async () => push.connections(),
+      (connections) => connections === script.length
+    )
+    const before = count * (script.length - 1)
+    await changeState(url, id, "paused")
+    await elapsed(3 * roundTripMillis)
+    assert.equal(push.requests, before)
+    await changeState(url, id, state)
+    const ended = await finishedAt(url, broadcastPath(id))
+    const isSent = state === "running"
+    const [delivered, cancelled] = isSent ? [count, 0] : [0, count]
+    assert.deepInclude(ended, { accepted: count, delivered, cancelled })
+    assert.equal(push.requests, before + delivered)
+  }
+)
