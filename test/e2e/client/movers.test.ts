@@ -1,14 +1,18 @@
 // A site moves in with many browsers: containers of one real Firefox, so each has a worker, a
-// record, a permission and a subscription of its own. All run client.js and worker.js.
-// MOVERS=200 is what a site may see in a minute; 4 take some seconds.
+// record, a permission and a subscription of its own. All run client.js and worker.js. Others that
+// were imported with them do not come back.
+// MOVERS=200 is what a site may see in a minute; 4 take some seconds. IMPORT_SUBSCRIPTIONS=10000 is
+// the size of a site.
 import type { BrowserContext, Page } from "puppeteer-core"
 import { beforeAll, describe, expect, it } from "vitest"
 import { channelsOf, finished, publish, registrationsSeen, until } from "#test/client.ts"
 import { formerKeys, formerPair, importAll } from "#test/imports.ts"
+import { spawnPushService } from "#test/spawn-push-service.ts"
 import { firefoxPath, setNotifications } from "../browser.ts"
 import { Stage } from "./stage.ts"
 
 const count = Number(process.env["MOVERS"] ?? 4)
+const others = Number(process.env["IMPORT_SUBSCRIPTIONS"] ?? 100)
 /** Pages that are open at a time. */
 const atOnce = 2
 
@@ -67,18 +71,24 @@ describe.skipIf(firefoxPath === undefined)("many browsers that move in", () => {
     timeout: 60_000 + count * 10_000
   }, async () => {
     const { service, user: channel } = stage
+    await using push = await spawnPushService()
+    const applicationServerKey = formerPair.publicKey
+    const staying = await push.subscribe(others, { applicationServerKey })
     const send = async (title: string) => {
       const broadcast = await publish(service.url, channel, { title })
       const counts = await finished(service.url, channel, broadcast, 120_000)
-      expect(counts).toMatchObject({ accepted: count, delivered: count })
+      expect(counts).toMatchObject({ accepted: count + others, delivered: count + others })
       // An acknowledged push was given to its worker.
       await stage.autopush.waitFor(({ unacknowledged }) => unacknowledged === 0, 120_000)
+      const report = await push.report()
+      expect(report).toMatchObject({ counts: { distinct: others, duplicates: 0 }, faults: [] })
+      await push.reset()
     }
     const old: Array<unknown> = []
     await visit(async (page, n) => {
-      old[n] = await page.evaluate(`device.subscribeBy("/old/", "${formerPair.publicKey}")`)
+      old[n] = await page.evaluate(`device.subscribeBy("/old/", "${applicationServerKey}")`)
     })
-    await importAll(stage.nats.url, old, "--channel", channel)
+    await importAll(stage.nats.url, [...old, ...staying], "--channel", channel)
     await send("first")
     const begin = performance.now()
     await visit(async (page, n) => {
@@ -92,7 +102,7 @@ describe.skipIf(firefoxPath === undefined)("many browsers that move in", () => {
     process.stdout.write(`${count} browsers moved in ${Math.round(performance.now() - begin)} ms\n`)
     await until(
       () => registrationsSeen(service.url, channel, "mover0"),
-      (seen) => seen === count
+      (seen) => seen === count + others
     )
     await send("second")
     const all: Array<ReadonlyArray<string>> = []
