@@ -4,9 +4,10 @@ import { administer } from "#test/history.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
+import { trustingEnvironment } from "../support/tls.ts"
 import { useService } from "../support/use-service.ts"
 
-const shared = useService({}, { syncAlways: false })
+const shared = useService({ env: trustingEnvironment }, { syncAlways: false })
 
 it("shows counts by reason and push service, receipts, and how long answers took", {
   timeout: 60_000
@@ -37,6 +38,21 @@ it("shows counts by reason and push service, receipts, and how long answers took
   const [listed] = (await call(service.url, "GET", "/channels/news/broadcasts", "publisher")).body
     .data
   assert.notProperty(listed, "reasons")
+})
+
+it("counts how long answers took from when a connection took the push", {
+  timeout: 60_000
+}, async () => {
+  const { service } = shared
+  // Two round trips for the connection, and one for the answer.
+  const roundTripMillis = 1_600
+  const at = { tls: true, http2: true, host: "localhost" } as const
+  await using push = await startPushService({ ...at, roundTripMillis })
+  await join([service.url], "far", [push.subscribe().subscription], 24, "far")
+  const id = await publish(service.url, "far", { n: 1 })
+  const { p50_millis } = await finished(service.url, "far", id, 30_000)
+  assert.isAtLeast(p50_millis, 0.9 * roundTripMillis)
+  assert.isBelow(p50_millis, 2 * roundTripMillis)
 })
 
 // The last: it stops the service.

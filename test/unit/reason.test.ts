@@ -9,7 +9,7 @@ import { endOf } from "#delivery/jobs/retry.ts"
 import { classify } from "#delivery/push/classify.ts"
 import { unsendable } from "#delivery/push/send.ts"
 import type { Target } from "#delivery/push/target.ts"
-import type { PushResponse } from "#delivery/push/transport/response.ts"
+import type { Answer, NoAnswer } from "#delivery/push/transport/response.ts"
 import type { Push } from "#delivery/push-service/push.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
@@ -55,9 +55,9 @@ const received = (
   status: number,
   body = "",
   headers: Readonly<Record<string, string>> = {}
-): PushResponse => ({ status, body, headers })
+): Answer => ({ status, body, headers })
 
-const responses: ReadonlyArray<PushResponse> = [
+const responses: ReadonlyArray<Answer | NoAnswer> = [
   ...Array.from({ length: 500 }, (_, i) => received(100 + i)),
   received(400, "BadWebPushTopic"),
   received(400, "VapidPkHashMismatch"),

@@ -32,7 +32,7 @@ describe("a refusal of a token that is an hour old", () => {
       const headers = { authorization: refused }
       const request = { pushService, key: publicKey, expiresAt: Infinity, lastTryAt, headers }
       const first: Received = {
-        response: { status: 403, headers: {}, body: "" },
+        response: { status: 403, headers: {}, body: "", waitedMillis: 0 },
         result: { kind: "failed", reason: "credentials" },
         at,
         pushService

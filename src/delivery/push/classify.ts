@@ -5,7 +5,7 @@
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
 import type { ResponseResult } from "../attempt-result.ts"
 import { parsedHttpDate } from "./http-date.ts"
-import type { PushResponse, Received } from "./transport/response.ts"
+import type { Answer, NoAnswer } from "./transport/response.ts"
 
 /** 31 years. Longer waits are cut, so that the number stays a safe integer. */
 const retryAfterSecondsMax = 1e9
@@ -15,7 +15,7 @@ const retryAfterSecondsMax = 1e9
  * date counts from the Date of the same response: both are of the same clock.
  */
 const parsedRetryAfter = (
-  headers: Received["headers"],
+  headers: Answer["headers"],
   now: number
 ): { readonly retryAfterMillis?: number } => {
   const text = headers["retry-after"]?.trim() ?? ""
@@ -70,7 +70,7 @@ export const reasonOfError = (code: string): RetryReason => {
   return "network"
 }
 
-const isThrottled = (status: number, headers: Received["headers"], host: string): boolean =>
+const isThrottled = (status: number, headers: Answer["headers"], host: string): boolean =>
   status === 429 ||
   (status === 406 && host.endsWith(".notify.windows.com")) ||
   (/throttled/i.test(`${headers["x-wns-status"]} ${headers["x-wns-notificationstatus"]}`) &&
@@ -85,7 +85,7 @@ const isTransient = (status: number): boolean =>
 const requestRefusals = new Set([400, 405, 406, 411, 414, 415, 422, 431, 501, 505])
 
 /** The reason of a refusal that no further attempt changes. */
-const deadReasonOf = ({ body, headers, status }: Received): DeadReason => {
+const deadReasonOf = ({ body, headers, status }: Answer): DeadReason => {
   if (status >= 300 && status < 400) return "redirect"
   if (status === 413) return "too-large"
   if (status === 400 && topicWords.test(body)) return "bad-topic"
@@ -93,7 +93,7 @@ const deadReasonOf = ({ body, headers, status }: Received): DeadReason => {
   return requestRefusals.has(status) ? "refused" : "unexpected"
 }
 
-const ofStatus = (response: Received, host: string, now: number): ResponseResult => {
+const ofStatus = (response: Answer, host: string, now: number): ResponseResult => {
   const { body, headers, status } = response
   const failed = (reason: RetryReason): ResponseResult => ({
     kind: "failed",
@@ -114,7 +114,7 @@ const ofStatus = (response: Received, host: string, now: number): ResponseResult
  * Judges one response. `host` is the push service's. `now`, milliseconds since the epoch, is needed
  * for a Retry-After that is a date, in a response without Date.
  */
-export const classify = (response: PushResponse, host: string, now: number): ResponseResult =>
+export const classify = (response: Answer | NoAnswer, host: string, now: number): ResponseResult =>
   "error" in response
     ? { kind: "failed", reason: reasonOfError(response.error) }
     : ofStatus(response, host, now)

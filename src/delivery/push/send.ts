@@ -135,8 +135,9 @@ const post = Effect.fnUntraced(function* (client: PushClient["Service"], request
   return received
 })
 
-/** At least 1: 0 means that nothing was sent. */
-const millisSince = ({ sentAt }: Push, now: number): number => Math.max(1, now - sentAt)
+/** Without the wait for a connection. At least 1: 0 means that nothing was sent. */
+const millisSince = ({ sentAt }: Push, now: number, waitedMillis = 0): number =>
+  Math.max(1, now - sentAt - waitedMillis)
 
 const judge = Effect.fnUntraced(function* (
   pushServices: PushServices,
@@ -145,13 +146,14 @@ const judge = Effect.fnUntraced(function* (
 ) {
   const { at, pushService, response, result } = received
   const now = at.monotonic
-  const millis = millisSince(push, now)
   if ("error" in response) {
     const reason = reasonOfError(response.error)
     yield* pushServices.report(pushService, pushService.failed(reason, push, now))
+    const millis = millisSince(push, now)
     return { kind: "failed", reason, decidedBy: "connection", millis } satisfies Attempt
   }
-  const { status } = response
+  const { status, waitedMillis } = response
+  const millis = millisSince(push, now, waitedMillis)
   const { judged, notices } = pushService.judge(result, push, status, now)
   yield* pushServices.report(pushService, notices)
   return { ...judged, decidedBy: "response", status, millis } satisfies Attempt

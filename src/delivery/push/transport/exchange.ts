@@ -86,6 +86,8 @@ export class Exchange implements Carried {
   connection: Connection | undefined
   readonly #events: Events
   readonly #timer: NodeJS.Timeout
+  readonly #begunAt = performance.now()
+  #waitedMillis = 0
   #controller: Controller | undefined
   #status = 0
   #headers: Record<string, string> = {}
@@ -110,6 +112,7 @@ export class Exchange implements Carried {
     // It may have failed while it waited, too: then it must not be sent any more.
     if (this.#isDone) controller.abort(new Error("failed before"))
     else this.#events.sent()
+    this.#waitedMillis = performance.now() - this.#begunAt
   }
 
   onResponseStart(
@@ -167,7 +170,10 @@ export class Exchange implements Carried {
   }
 
   #finish(): void {
-    this.#settle({ status: this.#status, headers: this.#headers, body: this.#text })
+    this.#settle({
+      ...{ status: this.#status, headers: this.#headers, body: this.#text },
+      waitedMillis: Math.round(this.#waitedMillis)
+    })
   }
 
   #settle(response: PushResponse): void {

@@ -1,6 +1,6 @@
 // What comes back for one request: the transport makes it, ../classify.ts says what it means.
 
-export interface Received {
+export interface Answer {
   readonly status: number
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
@@ -8,5 +8,15 @@ export interface Received {
   readonly body: string
 }
 
-/** A push service's response, or the code of the error that prevented one. */
-export type PushResponse = Received | { readonly error: string }
+/** A response, and how long its request waited for a connection. */
+export interface Received extends Answer {
+  readonly waitedMillis: number
+}
+
+/** The code of the error that prevented a response. */
+export interface NoAnswer {
+  readonly error: string
+}
+
+/** What comes of a request to a push service. */
+export type PushResponse = Received | NoAnswer
