@@ -47,10 +47,22 @@ const refused: ReadonlyArray<readonly [data: object, names: ReadonlyArray<string
   inNotification({ navigate: "https://" }, "navigate"),
   inNotification({ navigate: "https:example.org" }, "navigate"),
   inNotification({ icon: "icon.png" }, "icon"),
-  inNotification({ body: null }, "body"),
+  ...["title", "navigate", "body", "lang", "tag", "dir", "icon", "image", "badge"].map((name) =>
+    inNotification({ [name]: 1 }, name)
+  ),
+  ...["body", "silent", "renotify", "requireInteraction"].map((name) =>
+    inNotification({ [name]: null }, name)
+  ),
+  ...["timestamp", "app_badge"].flatMap((name) =>
+    [-1, 1.5, "1"].map((value) => inNotification({ [name]: value }, name))
+  ),
+  inNotification({ image: "/image.png" }, "image"),
+  inNotification({ badge: "badge.png" }, "badge"),
   inNotification({ dir: "up" }, "dir"),
-  inNotification({ silent: 1 }, "silent"),
-  inNotification({ timestamp: -1 }, "timestamp"),
+  inNotification({ vibrate: 100 }, "vibrate"),
+  inNotification({ vibrate: [100, -1] }, "vibrate.1"),
+  inNotification({ actions: action }, "actions"),
+  inNotification({ actions: [{ ...action, icon: "x.png" }] }, "actions.0.icon"),
   inNotification({ renotify: true }, "tag"),
   inNotification({ silent: true, vibrate: [] }, "vibrate"),
   inNotification({ actions: [action, { title: "x" }] }, "actions.1.action", "actions.1.navigate"),

@@ -16,6 +16,22 @@ describe.skipIf(firefoxPath === undefined)("client.js and the service", () => {
     expect(await stage.stored()).toEqual([await stage.endpoint(page)])
   })
 
+  it("has the key and the worker before anybody presses the button", async () => {
+    const page = await stage.load()
+    await stage.expect(page, "off")
+    const asked = () =>
+      page.evaluate(`performance
+        .getEntriesByType("resource")
+        .map(({ name }) => new URL(name).pathname)
+        .filter((path) => path.startsWith("/v1/"))`) as Promise<ReadonlyArray<string>>
+    expect(await until(asked, ({ length }) => length > 0)).toEqual(["/v1/vapid-public-key"])
+    const { state } = (await page.evaluate(`(async () => {
+      const { active } = await navigator.serviceWorker.getRegistration("/")
+      return { state: active.state }
+    })()`)) as { readonly state: string }
+    expect(state).toBe("activated")
+  })
+
   it("finds its subscription by either spelling of Google's endpoints", async () => {
     const page = await stage.load()
     // A real one needs Chrome with a flag.

@@ -57,6 +57,21 @@ describe.skipIf(firefoxPath === undefined)("client.js and users", () => {
     expect(await stage.publish(page, "Back")).toEqual(["Back"])
   })
 
+  it("signs out in the browser first, and then at the service", async () => {
+    const page = await stage.enabled()
+    await page.evaluate(`{
+      const { fetch } = window
+      window.atDelete = []
+      window.fetch = async (url, options) => {
+        if (options.method === "DELETE") window.atDelete.push(await device.endpoint())
+        return fetch(url, options)
+      }
+    }`)
+    await page.evaluate("push.signOut()")
+    expect(await page.evaluate("atDelete")).toEqual([null])
+    expect(await stage.stored()).toEqual([])
+  })
+
   it("signs out without a usable token, and the service learns of it at the return", async () => {
     const page = await stage.enabled()
     const first = await stage.endpoint(page)
