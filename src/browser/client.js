@@ -1,8 +1,7 @@
-// Bellcast's client for pages. See client.d.ts, README.md.
+// Bellcast: see client.d.ts.
 
 const second = 1000
 const timeout = 10 * second
-const fresh = 300 * second
 const week = 168 * 3600 * second
 
 const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
@@ -139,6 +138,10 @@ class Push extends EventTarget {
     if (latest) {
       latest.#loaded = 0
       latest.#listening.abort()
+    } else {
+      const look = () => !document.hidden && Date.now() - latest.#last > week && latest.#sync()
+      document.addEventListener("visibilitychange", look)
+      setInterval(look, timeout)
     }
     latest = push
     try {
@@ -147,10 +150,6 @@ class Push extends EventTarget {
     } catch {}
     const { signal } = push.#listening
     addEventListener("online", again, { signal })
-    const look = () =>
-      latest === push && !document.hidden && Date.now() - push.#last > week && again()
-    document.addEventListener("visibilitychange", look)
-    setInterval(look, timeout)
     const changed = () => push.#isAsking || again()
     navigator.permissions
       ?.query({ name: "notifications" })
@@ -182,7 +181,7 @@ class Push extends EventTarget {
 
   async #want(on = false, join = {}) {
     if (supportOf(this.#options)) return this.state
-    if (!this.#user) return this.#publish(new BellcastError("user"))
+    if (!this.#user || this.#user !== latest.#user) return this.#publish(new BellcastError("user"))
     this.#wants = { on, join: { ...(on && this.#wants?.join), ...join } }
     return this.#sync()
   }
@@ -382,6 +381,10 @@ class Push extends EventTarget {
       Object.assign(record, { api: this.#api, checked: 0, renewal: null })
     if (this.#isWanted(record)) return this.#turnOn(record, found, wants)
     await this.#leave(record)
+    if (!user || !this.#options.adopt) return
+    const claimed = await this.#claim(record, true)
+    for (const each of claimed) await this.#remove(each)
+    if (claimed[0]) await this.#leave(record)
   }
 
   /** Safari's have `navigate` and no data. */
@@ -396,8 +399,8 @@ class Push extends EventTarget {
     // The clock may have been ahead.
     const age = Math.abs(Date.now() - record.checked)
     const key = await this.#serviceKey()
-    if (isKnown && record.key === key && age < fresh && !wants) return this.#joinAll(record)
-    const isDone = record.checked && !this.#options.adopt
+    if (isKnown && record.key === key && age < timeout && !wants) return this.#joinAll(record)
+    const isDone = record.checked && !wants && !this.#options.adopt
     const claimed = isDone ? [] : await this.#claim(record, true)
     for (const each of claimed) {
       record.former[record.user] = each
@@ -462,7 +465,7 @@ class Push extends EventTarget {
     await this.#save(record)
   }
 
-  /** False: another user holds it, with other keys. */
+  /** False: another user has other keys. */
   async #store(record, data, former = record.former[record.user]) {
     const replaces = former && former !== data.endpoint ? await idOf(former) : undefined
     const { body, status } = await this.#ask("POST", "/subscriptions", {

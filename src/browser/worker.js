@@ -1,4 +1,4 @@
-// Bellcast's service worker. See worker.d.ts, README.md.
+// Bellcast: see worker.d.ts.
 {
   const worker = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self))
   const { clients, registration } = worker
@@ -128,7 +128,8 @@
     const state = await stored("readonly", (states) => states.get(scope))
     if (!state?.renewal || state.on[state.user] !== true) return
     const { pushManager } = registration
-    const options = { userVisibleOnly: true, applicationServerKey: state.key }
+    const [key] = state.key.split(",")
+    const options = { userVisibleOnly: true, applicationServerKey: key }
     const subscription =
       (await pushManager.getSubscription()) ??
       // Chromium may wait for ever, and pages for the lock.
@@ -143,7 +144,7 @@
       signal: AbortSignal.timeout(timeout),
       body: JSON.stringify({
         renewal: state.renewal,
-        data: { endpoint, keys, vapid_public_key: state.key }
+        data: { endpoint, keys, vapid_public_key: key }
       })
     })
     // Errno 121: the service refuses the secret. A network may answer with its login page.

@@ -71,7 +71,8 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
     }
   )
 
-  it("moves one that was imported after the device was checked, with adopt", async () => {
+  /** A device whose old subscription is imported after its first full check. */
+  const importLater = async () => {
     await restart()
     expect(await subscribe("/old/")).toBe(400)
     await stage.connect(page)
@@ -82,9 +83,43 @@ describe.skipIf(firefoxPath === undefined)("client.js and imported subscriptions
     await restartWithKeys()
     expect(await subscribe("/old/")).toBe(201)
     expect(await stage.stored(imported)).toEqual([old])
+    await stage.connect(page)
+    await stage.expect(page, "on")
+  }
+  const expectEnded = async () => {
+    await stage.expect(page, "off")
+    expect(await page.evaluate("device.endpoints()")).toEqual([])
+    expect(await stage.stored(imported)).toEqual([])
+    expect(await stage.stored()).toEqual([])
+  }
+
+  it("moves one that was imported after the device was checked, with adopt", async () => {
+    await importLater()
     await stage.age(page)
     await stage.reload(page, { adopt: true })
     await expectMoved()
+  })
+
+  it("moves one that was imported later to the user who presses again", async () => {
+    await importLater()
+    await page.evaluate("push.enable()")
+    await expectMoved()
+  })
+
+  it("ends one that was imported later for a user who disables, with adopt", async () => {
+    await importLater()
+    await stage.reload(page, { adopt: true })
+    await page.evaluate("push.disable()")
+    await expectEnded()
+  })
+
+  it("ends one that was imported later, with adopt, where the user had disabled", async () => {
+    await importLater()
+    await page.evaluate("push.disable()")
+    await stage.expect(page, "off")
+    expect(await stage.stored(imported)).toHaveLength(1)
+    await stage.reload(page, { adopt: true })
+    await expectEnded()
   })
 
   it.each(["/", "/old/"])("ends one of a worker at %s for a user who disables", async (scope) => {

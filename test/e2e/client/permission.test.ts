@@ -38,6 +38,25 @@ describe.skipIf(firefoxPath === undefined)("client.js and the permission", () =>
     expect(await page.evaluate("push.channels()")).toEqual([stage.user])
   })
 
+  it.each([
+    ["nobody", () => null],
+    ["another user", () => `${stage.user}-b`]
+  ])("subscribes no user who was followed by %s in the page before Allow", async (_, next) => {
+    const page = await stage.load()
+    await page.evaluate(`{
+      window.first = push
+      document.querySelector("button").onclick = () => { window.enabling = first.enable() }
+    }`)
+    await page.click("button")
+    await stage.connect(page, { user: next() })
+    await answerPrompt(page, "Allow")
+    expect(await page.evaluate("enabling")).toBe("off")
+    expect(await page.evaluate("first.error.code")).toBe("user")
+    await settled(() => stage.endpoint(page), 1_000)
+    expect(await stage.endpoint(page)).toBeNull()
+    expect(await stage.stored()).toEqual([])
+  })
+
   it("says denied after Block", async () => {
     const page = await stage.load()
     await page.evaluate(`document.querySelector("button").onclick = () => push.enable()`)

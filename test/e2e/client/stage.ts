@@ -158,9 +158,9 @@ export class Stage {
   record = async (page: Page) => (await page.evaluate("device.record()")) as Record
   endpoint = async (page: Page) => (await page.evaluate("device.endpoint()")) as string | null
 
-  /** Lets the next load check everything at the service. */
+  /** Lets the next load check everything at the service: it does so 10 s after another one. */
   async age(page: Page) {
-    await page.evaluate("device.change({ checked: 1 })")
+    await page.evaluate("device.change({ checked: Date.now() - 15_000 })")
   }
 
   /** Subscriptions of a user, as the service has them. */

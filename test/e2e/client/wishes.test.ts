@@ -263,9 +263,9 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
         addEventListener.call(this, type, listener, options)
       }
       const { timeout } = AbortSignal
-      AbortSignal.timeout = (millis) => timeout.call(AbortSignal, millis / 100)
+      AbortSignal.timeout = (millis) => timeout.call(AbortSignal, millis / 10)
       await push.channels()
-      await new Promise((resolve) => setTimeout(resolve, 500))
+      await new Promise((resolve) => setTimeout(resolve, 1_500))
       return listened.map(({ aborted }) => aborted)
     })()`)
     expect(ended).toEqual([true, true, true])
@@ -307,5 +307,22 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
       return locked
     })()`)
     expect(locked).toBe(2)
+  })
+
+  it("looks at the time once, however often a page connects", async () => {
+    const page = await stage.page()
+    await page.evaluate(`{
+      window.looks = []
+      for (const [owner, name] of [[window, "setInterval"], [document, "addEventListener"]]) {
+        const given = owner[name]
+        owner[name] = (...all) => {
+          looks.push(name)
+          return given.apply(owner, all)
+        }
+      }
+      undefined
+    }`)
+    for (const user of [stage.user, null, stage.user]) await stage.connect(page, { user })
+    expect(await page.evaluate("looks.toSorted()")).toEqual(["addEventListener", "setInterval"])
   })
 })

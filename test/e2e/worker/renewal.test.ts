@@ -1,6 +1,7 @@
 // How src/browser/worker.js renews a subscription without a login, in a real Firefox whose push
 // service ended it.
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import webpush from "web-push"
 import { call, publish, until } from "#test/client.ts"
 import { firefoxPath, setNotifications } from "../browser.ts"
 import { setStage } from "./firefox-stage.ts"
@@ -73,6 +74,15 @@ describe.skipIf(firefoxPath === undefined)("worker.js renews", { timeout: 60_000
       assert.deepEqual(await storedEndpoints(), [renewed.endpoint])
       last = renewed
     }
+    await expectShown()
+  })
+
+  it("by the first key of a record that names imported ones, too", async () => {
+    const { key } = await device<{ readonly key: string }>("record()")
+    await device(`change({ key: "${key},${webpush.generateVAPIDKeys().publicKey}" })`)
+    await loses()
+    assert.notEqual((await state()).endpoint, first)
+    assert.deepEqual(await storedEndpoints(), [(await state()).endpoint])
     await expectShown()
   })
 
