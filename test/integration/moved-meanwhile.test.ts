@@ -5,10 +5,13 @@ import { pushesOf } from "../support/audit.ts"
 import { changeState, heldMillis } from "../support/broadcast-states.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { holdResponses } from "../support/held.ts"
+import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { elapsed } from "../support/quiet.ts"
+import { startService } from "../support/service.ts"
 import { useService } from "../support/use-service.ts"
+import { UserAgent } from "../support/user-agent.ts"
 
 const env = { BELLCAST_UNRECORDED_PUSHES_MAX: "1", BELLCAST_RETRY_BASE_MILLIS: "200" }
 const shared = useService({ env }, { syncAlways: false })
@@ -104,4 +107,26 @@ it("records as moved what moved while the broadcast was paused", {
   assert.equal(push.requests, 4)
   const ends = (await pushesOf(nats.url, id)).map(({ reason }) => reason)
   assert.deepEqual(ends.sort(), ["accepted", "accepted", "moved", "moved", "moved"])
+})
+
+it("records what moved before any worker read it, with its push service", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const front = { natsUrl: nats.url, roles: "gateway,projection,fanout,tally" }
+  await using gateway = await startService(front)
+  const { url } = gateway
+  const data = new UserAgent("https://fcm.googleapis.com/fcm/send/moved", {}).subscription
+  await join([url], "late", [data], 24, "late")
+  const id = await publish(url, "late", { n: "for the earlier user" })
+  const listOf = async () => (await call(url, "GET", "/subscriptions", "late0")).headers.get("etag")
+  const before = await listOf()
+  assert.equal((await call(url, "POST", "/subscriptions", "eve", { data })).status, 201)
+  // The list gets its tombstone a moment later, without the endpoint.
+  await until(listOf, (etag) => etag !== before)
+  await using _ = await startService({ natsUrl: nats.url, roles: "delivery" })
+  const ended = await finished(url, "late", id)
+  assert.deepInclude(ended, { accepted: 1, gone: 1, delivered: 0 })
+  assert.equal(ended.push_services.google?.gone, 1)
+  assert.deepEqual(ended.reasons, { moved: 1 })
 })

@@ -25,7 +25,7 @@ const limits = await Effect.runPromise(
 )
 
 const mebibyte = 1024 ** 2
-const tombstoneBytes = 160
+const tombstoneBytes = 190
 const { channel, registration, subscription } = entryBytes as Record<
   "channel" | "registration" | "subscription",
   { readonly log: Sizes; readonly bucket: Sizes }

@@ -62,7 +62,8 @@ const unfinished = (past: Past, targets: ReadonlyArray<Target>): ReadonlyArray<R
   return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
     const target = present.get(key)
     const firstRun = past.runs.get(key)!
-    if (target !== undefined) return [{ target, result, firstRun }]
+    const isPresent = target !== undefined && target.stored.moved === undefined
+    if (isPresent) return [{ target, result, firstRun }]
     // A removed subscription still needs a last outcome. Its retry job finds it removed and records
     // that.
     const removed = { target: removedTarget(result), result, firstRun }

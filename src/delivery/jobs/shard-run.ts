@@ -87,7 +87,8 @@ const resultOfPush = Effect.fnUntraced(function* (
     const reason = attempted.failure
     if (reason === "held") {
       turn.giveBack()
-      yield* release(run, 1)
+      // After a failure all permits are free already.
+      yield* release(run, Math.min(1, run.permits))
     }
     if (reason === "held" || reason === "stop") return undefined
     if (reason === "late") return yield* Effect.fail(reason)

@@ -7,6 +7,8 @@ export interface Target {
   /** Id of the subscription. */
   readonly id: string
   readonly stored: StoredSubscription
+  /** The name of the push service, where `stored` has no endpoint any more. */
+  readonly service?: string
 }
 
 /** In place of the data of a subscription that was removed. */

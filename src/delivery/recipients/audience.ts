@@ -63,9 +63,10 @@ const subscribed = ([id, each]: readonly [string, StoredSubscription]): Subscrib
 }
 
 /** A subscription that another user took, possibly after the broadcast started. */
-const takenAway = ({ generation, id, moved }: ReturnType<typeof takenFrom>[number]) => ({
+const takenAway = ({ generation, id, moved, service }: ReturnType<typeof takenFrom>[number]) => ({
   id,
-  stored: { seq: generation, lastModified: 0, moved, data: removedData }
+  stored: { seq: generation, lastModified: 0, moved, data: removedData },
+  ...(service === undefined ? {} : { service })
 })
 
 /** Reads the subscriptions of these users. */

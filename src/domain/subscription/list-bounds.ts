@@ -10,8 +10,8 @@ export const subscriptionBytesMax = 4_096
 
 /**
  * Bytes of JSON that a list may grow to; a bucket value takes 1,044,480 with its headers. The
- * gateway stores at most 50 subscriptions of 4 KiB and 1000 tombstones of at most 160 bytes, or 190
- * with a secret, which is less. Commands that were published straight onto NATS may come near.
+ * gateway stores at most 50 subscriptions of 4 KiB and 1000 tombstones of at most 190 bytes, which
+ * is less. Commands that were published straight onto NATS may come near.
  */
 export const listBytesMax = 1_040_000
 /** Free space that puts of a user must leave for tombstones, strikes and matched keys. */

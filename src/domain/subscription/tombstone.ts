@@ -1,4 +1,5 @@
 // Tombstones of removed subscriptions, from which clients learn of the removal. Pure.
+import { otherPushService, pushServiceAt } from "./push-services.ts"
 
 /**
  * The entry of a removed subscription. A number is the time of the removal. A subscription that a
@@ -17,19 +18,31 @@ export interface Taken {
   readonly generation: number
   /** Sequence of the put that took it. */
   readonly moved: number
+  /** Absent: of no push service with a name. */
+  readonly service?: string
 }
 
 type Tombstones = Readonly<Record<string, Tombstone>>
 
+interface Movable {
+  readonly data: { readonly endpoint: string }
+  readonly seq: number
+  readonly moved?: number
+  readonly suspended?: object
+}
+
 /** The tombstone of a subscription that another user took; `otherwise`: nobody took it. */
 export const movedOr = (
-  { moved, seq, suspended }: { readonly moved?: number; seq: number; suspended?: object },
+  { data, moved, seq, suspended }: Movable,
   lastModified: number,
   otherwise: Tombstone
 ): Tombstone => {
   if (moved === undefined) return otherwise
   const isMoved = { lastModified, isMoved: true } as const
-  return suspended === undefined ? { ...isMoved, generation: seq, moved } : isMoved
+  if (suspended !== undefined) return isMoved
+  const service = pushServiceAt(URL.parse(data.endpoint)?.hostname ?? "")
+  const named = service === otherPushService ? {} : { service }
+  return { ...isMoved, generation: seq, moved, ...named }
 }
 
 /** Beyond this the oldest tombstones are dropped, so that a list fits into one bucket value. */

@@ -65,7 +65,8 @@ const hostOf = (target: Pick<Target, "stored">): string =>
 /** The member `service` of the result of a push. */
 const serviceMember = (target: Partial<Target>): Pick<PushResult, "service"> => {
   const { stored } = target
-  const service = stored === undefined ? otherPushService : pushServiceAt(hostOf({ stored }))
+  const at = stored === undefined ? otherPushService : pushServiceAt(hostOf({ stored }))
+  const { service = at } = target
   return service === otherPushService ? {} : { service }
 }
 
