@@ -1,6 +1,7 @@
 // A pause while the connection to a push service opens: pushes that wait for it are not sent when
 // it is there.
 import { assert, it } from "vitest"
+import { pushesOf } from "../support/audit.ts"
 import { broadcastPath, changeState } from "../support/broadcast-states.ts"
 import { finishedAt, join, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -22,27 +23,29 @@ const roundTripMillis = 1_600
 const count = 5
 
 it.concurrent.for([
-  ["a push", "running", ["201"]],
-  ["a push", "cancelled", ["201"]],
-  ["a retry", "running", ["503", "201"]]
+  ["a push", "running", ["201"], true],
+  ["a push", "cancelled", ["201"], true],
+  ["a push of HTTP/1.1", "running", ["201"], false],
+  ["a retry", "running", ["503", "201"], true]
 ] as const)(
   "is heard by %s that waits, and then by one that is %s",
   { timeout: 60_000 },
-  async ([what, state, script]) => {
-    const { url } = shared.service
+  async ([what, state, script, http2]) => {
+    const { nats, service } = shared
+    const { url } = service
     await using push = await startPushService({
-      ...{ tls: true, http2: true, host: "localhost", roundTripMillis },
+      ...{ tls: true, host: "localhost", roundTripMillis },
       // A retry needs another connection.
-      streamsPerSession: count
+      ...(http2 ? { http2, streamsPerSession: count } : {})
     })
     const agents = Array.from({ length: count }, () => push.subscribe({ script }))
     const subscriptions = agents.map(({ subscription }) => subscription)
-    const channel = `${what.replace(" ", "-")}-${state}`
+    const channel = `${what.replaceAll(/\W/g, "-")}-${state}`
     await join([url], channel, subscriptions, 24, channel)
     const id = await publish(url, channel, { n: 1 })
     await until(
       async () => push.connections(),
-      (connections) => connections === script.length
+      (connections) => connections >= script.length
     )
     const before = count * (script.length - 1)
     await changeState(url, id, "paused")
@@ -54,5 +57,11 @@ it.concurrent.for([
     const [delivered, cancelled] = isSent ? [count, 0] : [0, count]
     assert.deepInclude(ended, { accepted: count, delivered, cancelled })
     assert.equal(push.requests, before + delivered)
+    if (!isSent) return
+    const attempts = (await pushesOf(nats.url, id)).map((each) => each.attempts)
+    assert.deepEqual(
+      attempts,
+      Array.from({ length: count }, () => script.length)
+    )
   }
 )

@@ -106,9 +106,13 @@ export class Exchange implements Carried {
     }, totalMillis)
   }
 
+  get isHeld(): boolean {
+    return this.request.isHeld?.() === true
+  }
+
   onRequestStart(controller: Controller): void {
     this.#controller = controller
-    if (this.request.isHeld?.() === true) this.fail(heldCode)
+    if (this.isHeld) this.fail(heldCode)
     // It may have failed while it waited, too: then it must not be sent any more.
     if (this.#isDone) controller.abort(new Error("failed before"))
     else this.#events.sent()

@@ -8,7 +8,7 @@ import Pool from "undici/lib/dispatcher/pool.js"
 import "./cancel.ts"
 import { bodyWindowBytes, Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
 import { fewAtATime } from "./connector.ts"
-import { codeOf, Exchange, type Limits, type Request } from "./exchange.ts"
+import { codeOf, Exchange, heldCode, type Limits, type Request } from "./exchange.ts"
 import { Penalty } from "./penalty.ts"
 import type { PushResponse } from "./response.ts"
 
@@ -33,6 +33,8 @@ const http1MillisMax = 10 * 60_000
  * of each connection ahead.
  */
 const checkMillis = 20
+/** Between two looks for requests that are held while they wait for a connection. */
+const heldMillis = 200
 
 export class Peer {
   readonly #origin: string
@@ -43,6 +45,8 @@ export class Peer {
   /** Connections that have a socket. */
   readonly #open = new Set<Connection>()
   #checks: NodeJS.Timeout | undefined
+  /** Looks for held requests while some wait. */
+  #looks: NodeJS.Timeout | undefined
   #pool: Pool | undefined
   /** When HTTP/1.1 was chosen; undefined: HTTP/2 is offered. */
   #http1Since: number | undefined
@@ -87,6 +91,16 @@ export class Peer {
     const { body, headers, path } = exchange.request
     this.#waiting.add(exchange)
     this.#current().dispatch({ method: "POST", path, headers, body: body ?? null }, exchange)
+    if (this.#waiting.size > 0)
+      this.#looks ??= setInterval(() => this.#failHeld(), heldMillis).unref()
+  }
+
+  /** They need no connection any more: so nothing waits for them, and none of them is too late. */
+  #failHeld(): void {
+    for (const exchange of this.#waiting) if (exchange.isHeld) exchange.fail(heldCode)
+    if (this.#waiting.size > 0) return
+    clearInterval(this.#looks)
+    this.#looks = undefined
   }
 
   #current(): Pool {
