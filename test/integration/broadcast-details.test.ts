@@ -40,20 +40,28 @@ it("shows counts by reason and push service, receipts, and how long answers took
   assert.notProperty(listed, "reasons")
 })
 
-it("counts how long answers took from when a connection took the push", {
-  timeout: 60_000
-}, async () => {
-  const { service } = shared
-  // Two round trips for the connection, and one for the answer.
-  const roundTripMillis = 1_600
-  const at = { tls: true, http2: true, host: "localhost" } as const
-  await using push = await startPushService({ ...at, roundTripMillis })
-  await join([service.url], "far", [push.subscribe().subscription], 24, "far")
-  const id = await publish(service.url, "far", { n: 1 })
-  const { p50_millis } = await finished(service.url, "far", id, 30_000)
-  assert.isAtLeast(p50_millis, 0.9 * roundTripMillis)
-  assert.isBelow(p50_millis, 2 * roundTripMillis)
-})
+it.for([
+  ["one", ["201"]],
+  // The topic is refused, and the push sent again without it.
+  ["two", ['400 {"reason":"BadWebPushTopic"}', "201"]]
+] as const)(
+  "counts from when a connection took the push how long %s answers took",
+  {
+    timeout: 60_000
+  },
+  async ([channel, script]) => {
+    const { service } = shared
+    // Two round trips for the connection, and one for each answer.
+    const roundTripMillis = 1_600
+    const at = { tls: true, http2: true, host: "localhost" } as const
+    await using push = await startPushService({ ...at, roundTripMillis })
+    await join([service.url], channel, [push.subscribe({ script }).subscription], 24, channel)
+    const id = await publish(service.url, channel, { n: 1 }, { topic: "t" })
+    const { p50_millis } = await finished(service.url, channel, id, 30_000)
+    assert.isAtLeast(p50_millis, 0.9 * script.length * roundTripMillis)
+    assert.isBelow(p50_millis, (script.length + 1) * roundTripMillis)
+  }
+)
 
 // The last: it stops the service.
 it("is made again by a rebuild, byte for byte", { timeout: 60_000 }, async () => {

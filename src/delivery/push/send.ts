@@ -126,6 +126,7 @@ const post = Effect.fnUntraced(function* (client: PushClient["Service"], request
   const { host, origin } = pushService
   headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
   const response = yield* client.post({ origin, path, headers, body, isHeld })
+  if (!("error" in response)) request.waitedMillis += response.waitedMillis
   const at = yield* moment
   const result = classify(response, host, at.at)
   const ahead = "error" in response ? 0 : clockAhead(response.headers["date"], at.at)
@@ -142,7 +143,8 @@ const millisSince = ({ sentAt }: Push, now: number, waitedMillis = 0): number =>
 const judge = Effect.fnUntraced(function* (
   pushServices: PushServices,
   received: Received,
-  push: Push
+  push: Push,
+  waitedMillis: number
 ) {
   const { at, pushService, response, result } = received
   const now = at.monotonic
@@ -152,7 +154,7 @@ const judge = Effect.fnUntraced(function* (
     const millis = millisSince(push, now)
     return { kind: "failed", reason, decidedBy: "connection", millis } satisfies Attempt
   }
-  const { status, waitedMillis } = response
+  const { status } = response
   const millis = millisSince(push, now, waitedMillis)
   const { judged, notices } = pushService.judge(result, push, status, now)
   yield* pushServices.report(pushService, notices)
@@ -182,6 +184,7 @@ const attempt = Effect.fnUntraced(function* (
   const request: Request = {
     ...{ pushService, key, target, expiresAt: ref.expiresAt, body },
     isHeld: () => orderOf(ref) !== "send",
+    waitedMillis: 0,
     lastTryAt: sentAt.monotonic + triesMillis,
     path: target.stored.data.endpoint.slice(origin.length),
     headers: headersOf(ref, authorization, body !== undefined)
@@ -191,7 +194,7 @@ const attempt = Effect.fnUntraced(function* (
     const { response } = last
     if ("error" in response && response.error === heldCode)
       return yield* Effect.fail("held" as const)
-    return yield* judge(pushServices, last, push)
+    return yield* judge(pushServices, last, push, request.waitedMillis)
   }
   const millis = millisSince(push, yield* monotonicMillis)
   if (last === "late") return { kind: "failed", reason: "timeout", decidedBy: "connection", millis }

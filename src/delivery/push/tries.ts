@@ -24,6 +24,8 @@ export interface Request {
   readonly headers: Record<string, string>
   readonly body: Uint8Array | undefined
   readonly isHeld: () => boolean
+  /** Milliseconds that its requests have waited for a connection. */
+  waitedMillis: number
 }
 
 export interface Received {
