@@ -101,6 +101,8 @@ describe("the documents", () => {
       "BELLCAST_TEST_KILLED_SUBSCRIPTIONS",
       "BELLCAST_TEST_NATS",
       "BELLCAST_TEST_NATS_STORE",
+      "BELLCAST_TEST_PAUSE_CYCLES",
+      "BELLCAST_TEST_PAUSE_SEED",
       // Of the shell, where streams/README.md makes the accounts of nats-server.
       "BELLCAST_PASSWORD",
       // Names of the streams.
