@@ -1,7 +1,8 @@
 // `bellcast broadcast`: what an operator sees of broadcasts, and does with them.
 import * as Command from "effect/cli/Command"
 import { changeCommands } from "./change.ts"
-import { listCommand, showCommand } from "./list.ts"
+import { listCommand } from "./list.ts"
+import { showCommand } from "./show.ts"
 import { watchCommand } from "./watch.ts"
 
 /** The verb. */
