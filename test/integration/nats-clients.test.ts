@@ -107,7 +107,14 @@ print(msg.data.decode())`)
     }
   )
 
-  it.runIf(hasNats)("the command nats publishes to a channel and to a user", async () => {
+  it.runIf(hasNats)("the command nats does the same, and publishes to a channel", async () => {
+    const request = (operation: string, body: object) =>
+      shell(`nats request bellcast.api.billing.${operation} '${JSON.stringify(body)}'`)
+    const member = (channel: string) => request("member-put", { channel, user: anna })
+    assert.include(member("news"), '"code":202')
+    await registered("news")
+    const refused = [member("sport"), request("publish", { data: {}, to: { channels: ["sport"] } })]
+    for (const text of refused) assert.match(text, /"code":403,"errno":121/)
     const direct = shell(blockWith("sh", "bellcast.api.billing.publish"))
     const [, id = ""] = /"id":"(\d+)"/.exec(direct) ?? []
     const { data } = (await call(service.url, "GET", `/broadcasts/${id}`, "anna")).body
