@@ -1,5 +1,6 @@
 // The demo of `make run` in a real Firefox: from the address that the start prints to a push.
 import { describe, expect, it } from "vitest"
+import { elapsed } from "#test/quiet.ts"
 import { firefoxPath } from "../browser.ts"
 import { answerPrompt } from "../firefox-windows.ts"
 import { Stage } from "./stage.ts"
@@ -47,7 +48,7 @@ describe.skipIf(firefoxPath === undefined)("the demo", () => {
       expect(listedText).not.toContain(secret)
   })
 
-  it("shows the user's devices, sends to one, and removes it", async () => {
+  it("shows the user's devices, and sends to one", async () => {
     await becomes("#devices", /^This browser/)
     await stage.page.click("[aria-label='Send a push to this browser']")
     await becomes("#tested", /delivered/)
@@ -66,6 +67,18 @@ describe.skipIf(firefoxPath === undefined)("the demo", () => {
     await press("Notify me")
     await becomes("#sent", /delivered/)
     expect(await shown()).toHaveLength(1)
+  })
+
+  it("removes a browser at the service, which has it again at a later load", async () => {
+    await becomes("#devices", /^This browser/)
+    await stage.page.click("[aria-label='Remove this browser']")
+    await becomes("#tested", /The service forgot it/)
+    await becomes("#devices", /^None/)
+    // The client checks at each load, but for one within 10 s after a check.
+    await elapsed(10_000)
+    await stage.page.reload()
+    await becomes("#devices", /^This browser/)
+    await becomes("#state", /^on$/)
   })
 
   it("signs a user out, and shows nothing of theirs to nobody", async () => {

@@ -9,6 +9,7 @@ import { anyRequest } from "../../support/hostile/any-request.ts"
 import { exchangeRaw, type RawAnswer } from "../../support/hostile/exchange.ts"
 import { type Exchange, Honest } from "../../support/hostile/honest.ts"
 import { useService } from "../../support/use-service.ts"
+import { UserAgent } from "../../support/user-agent.ts"
 import { idOf } from "../../support/users.ts"
 
 /** Ten times what the slowest of these requests took on two cores with five times their load. */
@@ -171,6 +172,19 @@ const faultOf = ({ headers, status, text }: RawAnswer, isHead: boolean): string 
   return isError ? undefined : "not of the form of an error"
 }
 
+/** A secret that renews a subscription, one that is spent, and one of nobody. */
+const secretsOf = async (url: string): Promise<ReadonlyArray<string>> => {
+  const dataOf = (name: string) => new UserAgent(`http://127.0.0.1:1/${name}`, {}).subscription
+  const post = async (path: string, body: object) => {
+    const answer = await call(url, "POST", path, "victim", body, { prefer: "renewal" })
+    assert.equal(answer.status, 201)
+    return answer.body.renewal as string
+  }
+  const spent = await post("/subscriptions", { data: dataOf("first") })
+  const valid = await post("/subscriptions/replace", { renewal: spent, data: dataOf("second") })
+  return [valid, spent, valid.replace(/.{8}$/, "AAAAAAAA")]
+}
+
 describe("any request", () => {
   const check = async (sent: string): Promise<void> => {
     const origin = { port: shared.service.port, from: "127.0.0.2" }
@@ -189,7 +203,11 @@ describe("any request", () => {
     const { service } = shared
     const { body: api } = await call(service.url, "GET", "/__api__")
     const paths = Object.keys(api.paths)
-    const batch = fc.array(anyRequest(paths), { minLength: concurrency, maxLength: concurrency })
+    const secrets = await secretsOf(service.url)
+    const batch = fc.array(anyRequest(paths, secrets), {
+      minLength: concurrency,
+      maxLength: concurrency
+    })
     const property = fc.asyncProperty(batch, (many) => Promise.all(many.map(check)).then(() => {}))
     // The reporter of fast-check would print a dozen requests of many KB.
     const asyncReporter = async (run: fc.RunDetails<[Array<string>]>) => {
@@ -199,6 +217,9 @@ describe("any request", () => {
     const numRuns = Math.ceil(requests / concurrency)
     await fc.assert(property, { numRuns, endOnFailure: true, asyncReporter })
     assert.isNull(service.process.exitCode)
+    // Whoever has the secret may renew, and nobody makes two of one.
+    const { body: list } = await call(service.url, "GET", "/subscriptions", "victim")
+    assert.lengthOf(list.data, 1)
     // No request changed what the next one sees.
     const { status } = await call(service.url, "GET", "/subscriptions", "somebody")
     assert.equal(status, 200)

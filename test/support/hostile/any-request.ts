@@ -1,7 +1,13 @@
 // Arbitrary requests for property tests: every kind of path, query, header and body, far from what
 // the API describes. Each is the bytes that go over the wire.
 import fc from "fast-check"
+import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
 import { authorization } from "./socket.ts"
+
+const receiverKeys = () => {
+  const { auth, p256dh } = makeReceiverKeys()
+  return { auth, p256dh }
+}
 
 /** Names with a meaning in JavaScript, file systems, NATS, parsers or Unicode. */
 const odd = fc.constantFrom(
@@ -128,11 +134,26 @@ const endpoints = fc.constantFrom(
   "http://a@b:99999/",
   "x"
 )
-/** Bodies of broadcasts to users and channels, of their changes, and of renewals. */
+/** Bodies of renewals: with the secrets of others, spent and made-up ones. */
+const renewalBody = (secrets: ReadonlyArray<string>) =>
+  fc
+    .record({
+      renewal: fc.oneof(text, fc.constantFrom(...secrets)),
+      data: fc.record(
+        {
+          endpoint: fc.nat(20).map((n) => `http://127.0.0.1:1/renewed-${n}`),
+          keys: fc.constantFrom(...Array.from({ length: 4 }, () => receiverKeys())),
+          locale: text
+        },
+        { requiredKeys: ["endpoint", "keys"] }
+      )
+    })
+    .map((content) => JSON.stringify(content))
+
+/** Bodies of broadcasts to users and channels, and of their changes. */
 const memberBody = fc
   .record(
     {
-      renewal: text,
       to: fc.record(
         {
           channels: fc.oneof(json, fc.array(text, { maxLength: 120 })),
@@ -172,27 +193,52 @@ const body = fc.oneof(
 )
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
 
-/** Any request to a path of `paths` or elsewhere, as Latin-1 text. */
-export const anyRequest = (paths: ReadonlyArray<string>): fc.Arbitrary<string> =>
-  fc
-    .record({
-      method: fc.constantFrom(...methods, "GET", "GET", "POST", "BREW", "get", "M-SEARCH"),
-      target: target(paths),
-      headers: fc.array(header, { maxLength: 4 }),
-      caller: callers,
-      type: types,
-      body: fc.option(body, { nil: "" })
-    })
-    .map((parts) => {
-      const bytes = Buffer.from(parts.body).toString("latin1")
-      const head = [
-        `${parts.method} ${Buffer.from(parts.target).toString("latin1")} HTTP/1.1`,
-        "Host: a",
-        "Connection: close",
-        parts.caller,
-        ...(parts.type === "" ? [] : [`Content-Type: ${parts.type}`]),
-        `Content-Length: ${bytes.length}`,
-        ...parts.headers.map((line) => Buffer.from(line).toString("latin1"))
-      ]
-      return `${head.join("\r\n")}\r\n\r\n${bytes}`
-    })
+interface Parts {
+  readonly method: string
+  readonly target: string
+  readonly headers: ReadonlyArray<string>
+  readonly caller: string
+  readonly type: string
+  readonly body: string
+}
+
+const textOf = (parts: Parts): string => {
+  const bytes = Buffer.from(parts.body).toString("latin1")
+  const head = [
+    `${parts.method} ${Buffer.from(parts.target).toString("latin1")} HTTP/1.1`,
+    "Host: a",
+    "Connection: close",
+    parts.caller,
+    ...(parts.type === "" ? [] : [`Content-Type: ${parts.type}`]),
+    `Content-Length: ${bytes.length}`,
+    ...parts.headers.map((line) => Buffer.from(line).toString("latin1"))
+  ]
+  return `${head.join("\r\n")}\r\n\r\n${bytes}`
+}
+
+/**
+ * Any request to a path of `paths` or elsewhere, as Latin-1 text. One of ten is a renewal, by one
+ * of `secrets` or another text.
+ */
+export const anyRequest = (
+  paths: ReadonlyArray<string>,
+  secrets: ReadonlyArray<string>
+): fc.Arbitrary<string> => {
+  const any = fc.record({
+    method: fc.constantFrom(...methods, "GET", "GET", "POST", "BREW", "get", "M-SEARCH"),
+    target: target(paths),
+    headers: fc.array(header, { maxLength: 4 }),
+    caller: callers,
+    type: types,
+    body: fc.option(body, { nil: "" })
+  })
+  const renewal = fc.record({
+    method: fc.constant("POST"),
+    target: fc.constant("/v1/subscriptions/replace"),
+    headers: fc.array(header, { maxLength: 1 }),
+    caller: callers,
+    type: fc.constant("application/json"),
+    body: renewalBody(secrets)
+  })
+  return fc.oneof({ arbitrary: any, weight: 9 }, { arbitrary: renewal, weight: 1 }).map(textOf)
+}
