@@ -123,14 +123,26 @@ export const scheduleChanges: ReadonlyArray<Case> = [
       request: (api, location) => patch(api, location, data, null),
       expected: { status: 401 }
     }),
-    ...started.map(([state, given]) =>
+    ...started.flatMap(([state, given]) => [
       define<string>({
         name: `does not change ${name} when a broadcast is ${state}`,
         given,
         request: (api, location) => patch(api, location, data),
         expected: refused(state)
+      }),
+      define<string>({
+        name: `knows no ${state} broadcast of which a caller without rights changes ${name}`,
+        given,
+        request: (api, location) => patch(api, location, data, api.me),
+        expected: { status: 404, errno: 110 }
+      }),
+      define<string>({
+        name: `lets nobody without credentials change ${name} of a ${state} broadcast`,
+        given,
+        request: (api, location) => patch(api, location, data, null),
+        expected: { status: 401 }
       })
-    )
+    ])
   ]),
   ...badChanges.map(([name, data, details]) =>
     define<string>({
