@@ -78,10 +78,14 @@ export const makeRenewals = (
   }
 
   return async ({ subscriptions }: User): Promise<void> => {
+    // Whose a contested browser is, and so whether its secret is valid, LOG says after the cycle.
+    const contested = new Set(model.contested.flat())
     // The secret of a subscription that its push service ended stays valid for 30 days.
     const known = subscriptions.filter(
-      ({ device, removed, secret }) =>
-        secret !== undefined && (removed === undefined || device.goneAt === undefined)
+      (each) =>
+        each.secret !== undefined &&
+        !contested.has(each) &&
+        (each.removed === undefined || each.device.goneAt === undefined)
     )
     if (known.length === 0) return
     const former = random.pick(known)
