@@ -7,6 +7,7 @@ import { startNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
 import { type Service, startService } from "../support/service.ts"
+import { trustingEnvironment } from "../support/tls.ts"
 import { useService } from "../support/use-service.ts"
 
 /** When the push service read the pushes, in order. */
@@ -154,6 +155,28 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     // One push may be late by as much as the next one is not.
     assert.isAtMost(mostWithin(receipts, 3_000), 5)
     assert.isAtLeast(receipts.at(-1)! - receipts[0]!, 7_500)
+  })
+
+  it("sends no burst when a connection opens late, and each push with its payload", async () => {
+    await using nats = await startNats()
+    const at = { tls: true, http2: true, host: "localhost", roundTripMillis: 1_600 } as const
+    await using push = await startPushService(at)
+    await using service = await startService({ natsUrl: nats.url, env: trustingEnvironment })
+    const count = 80
+    const agents = Array.from({ length: count }, () => push.subscribe())
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await fillChannels(nats.url, [{ name: "far", subscriptions }])
+    const id = await publishAt(service.url, "/channels/far", { data: { n: 1 }, rate: 40 })
+    const done = await finishedAt(service.url, `/broadcasts/${id}`, "publisher", 60_000)
+    assert.deepInclude(done, { accepted: count, delivered: count })
+    // The connection takes three seconds: 40 pushes waited for it, and left within 25 ms.
+    const receipts = receiptsOf(push)
+    assert.isBelow(mostWithin(receipts, 100), 25)
+    const texts = agents.flatMap(({ received }) => received.map(({ text }) => text))
+    assert.deepEqual(
+      texts,
+      Array.from({ length: count }, () => '{"n":1}')
+    )
   })
 
   it("leaves handlers and permits to others, however many such broadcasts wait", async () => {

@@ -86,7 +86,8 @@ const makeAttempt = Effect.fnUntraced(function* <E>(
     return ended(now, end ?? { fate: "gone", reason: "left" })
   const { locale, padded } = variantOf(target)
   const bodyOf = () => sealAll([target], () => padded, publicKeys)[0]
-  const push = { target, ref: job, bodyOf, lastReason: next.lastReason }
+  const waitMillisMax = turn.millisMax
+  const push = { target, ref: job, bodyOf, lastReason: next.lastReason, waitMillisMax }
   // The push may have waited for minutes in the send queue, and for a permit.
   const check = Effect.gen(function* () {
     if ((yield* monotonicMillis) - readAt < presentMillis) return
@@ -168,10 +169,9 @@ const step = (
     if (!(yield* turn.take)) return yield* Effect.fail("stop" as const)
   })
   return Effect.gen(function* () {
-    const attempted = yield* tools.turns.inTurn(job, true, (turn) =>
+    const attempt = (turn: Turn) =>
       makeAttempt(tools, job, next, payload, turn, (check) => ready(turn, check))
-    )
-    const { isDeferredUnsent, result, target } = attempted
+    const { isDeferredUnsent, result, target } = yield* tools.turns.inTurn(job, true, attempt)
     const again = result.nextAt === undefined ? done : later(result.nextAt - result.at)
     // Nothing was sent, so nothing is recorded: with a push service closed for an hour, each of its
     // pushes would write an outcome a minute.

@@ -11,7 +11,7 @@ import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { pushKey } from "#domain/outcome.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import { Bodies } from "../push/encrypt.ts"
+import { Bodies, type Sealed } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { shareOf } from "../rate/share.ts"
 import type { Turn } from "../rate/turns.ts"
@@ -62,11 +62,19 @@ const takePermit = Effect.fnUntraced(function* (run: ShardRun, target: Target, t
   return yield* Effect.fail(why[order])
 })
 
+/** Leaves a push that was not sent. Fails with "late" if only its turn is lost. */
+const leaveHeld = Effect.fnUntraced(function* (run: ShardRun, turn: Turn) {
+  // After a failure all permits are free already.
+  yield* release(run, Math.min(1, run.permits))
+  if (run.tools.orderOf(run.job) === "send") return yield* Effect.fail("late" as const)
+  turn.giveBack()
+})
+
 /** Returns the result of one push; undefined: it is left to the next delivery. */
 const resultOfPush = Effect.fnUntraced(function* (
   run: ShardRun,
   target: Target,
-  i: number,
+  bodyOf: () => Sealed,
   turn: Turn
 ) {
   const { job, tools } = run
@@ -81,15 +89,11 @@ const resultOfPush = Effect.fnUntraced(function* (
     return { target, result: unsent(now, { fate: "gone", reason: "moved" }), permit: false }
   const ready = takePermit(run, target, turn)
   const attempted = yield* Effect.result(
-    tools.send({ target, ref: job, bodyOf: () => run.bodies.take(i) }, ready)
+    tools.send({ target, ref: job, bodyOf, waitMillisMax: turn.millisMax }, ready)
   )
   if (attempted._tag === "Failure") {
     const reason = attempted.failure
-    if (reason === "held") {
-      turn.giveBack()
-      // After a failure all permits are free already.
-      yield* release(run, Math.min(1, run.permits))
-    }
+    if (reason === "held") yield* leaveHeld(run, turn)
     if (reason === "held" || reason === "stop") return undefined
     if (reason === "late") return yield* Effect.fail(reason)
     const at = yield* Clock.currentTimeMillis
@@ -112,11 +116,17 @@ const push = Effect.fnUntraced(function* (
 ) {
   const { job, tools } = run
   yield* run.begin(i)
+  // A push whose turn is lost is sent later, with the same body.
+  let taken: { readonly body: Sealed } | undefined
+  const bodyOf = () => {
+    taken ??= { body: run.bodies.take(i) }
+    return taken.body
+  }
   const isLeft = run.failure !== undefined || (yield* monotonicMillis) > run.leaveAt
   const recorded = isLeft
     ? undefined
     : yield* tools.turns.inTurn(job, false, (turn) =>
-        alongside(resultOfPush(run, target, i, turn), begun)
+        alongside(resultOfPush(run, target, bodyOf, turn), begun)
       )
   if (recorded === undefined) {
     run.left += 1

@@ -33,6 +33,8 @@ interface PushToSend {
   readonly bodyOf: () => Sealed
   /** The reason of its last outcome; absent: this is its first attempt. */
   readonly lastReason?: StoredReason
+  /** The longest wait for an HTTP/2 connection: after that its turn is lost. */
+  readonly waitMillisMax: number
 }
 
 interface SendTools {
@@ -122,10 +124,10 @@ const warnOfClock = makeRateLimitedLog(
 
 /** Sends one request of an attempt. */
 const post = Effect.fnUntraced(function* (client: PushClient["Service"], request: Request) {
-  const { body, expiresAt, headers, isHeld, path, pushService } = request
+  const { body, expiresAt, headers, isHeld, path, pushService, waitMillisMax } = request
   const { host, origin } = pushService
   headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
-  const response = yield* client.post({ origin, path, headers, body, isHeld })
+  const response = yield* client.post({ origin, path, headers, body, isHeld, waitMillisMax })
   if (!("error" in response)) request.waitedMillis += response.waitedMillis
   const at = yield* moment
   const result = classify(response, host, at.at)
@@ -165,7 +167,7 @@ const unsent = (result: AttemptResult): Attempt => ({ ...result, decidedBy: "pro
 
 const attempt = Effect.fnUntraced(function* (
   tools: SendTools,
-  { bodyOf, lastReason, ref, target }: PushToSend,
+  { bodyOf, lastReason, ref, target, waitMillisMax }: PushToSend,
   pushService: PushService,
   key: string
 ): Effect.fn.Return<Attempt, "held"> {
@@ -184,6 +186,7 @@ const attempt = Effect.fnUntraced(function* (
   const request: Request = {
     ...{ pushService, key, target, expiresAt: ref.expiresAt, body },
     isHeld: () => orderOf(ref) !== "send",
+    waitMillisMax,
     waitedMillis: 0,
     lastTryAt: sentAt.monotonic + triesMillis,
     path: target.stored.data.endpoint.slice(origin.length),
@@ -204,8 +207,9 @@ const attempt = Effect.fnUntraced(function* (
 /**
  * Returns a function that makes one attempt. At most the send window of pushes run for one push
  * service, so that a slow one does not hold up the others. `turn` runs when it is this push's turn,
- * before anything is sent; if `turn` fails, nothing is sent. It fails itself with "held" alone: the
- * broadcast was paused or cancelled while the push waited for a connection, and nothing was sent.
+ * before anything is sent; if `turn` fails, nothing is sent. It fails itself with "held" alone:
+ * while the push waited for a connection, the broadcast was paused or cancelled, or the turn that
+ * its rate gave it was lost, and nothing was sent.
  */
 export const makeSend = Effect.gen(function* () {
   const client = yield* PushClient

@@ -24,6 +24,7 @@ export interface Request {
   readonly headers: Record<string, string>
   readonly body: Uint8Array | undefined
   readonly isHeld: () => boolean
+  readonly waitMillisMax: number
   /** Milliseconds that its requests have waited for a connection. */
   waitedMillis: number
 }

@@ -10,7 +10,7 @@ import type { BroadcastRef } from "#domain/job.ts"
 import type { States } from "#nats/follower/states.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Limit } from "./limit.ts"
-import { intervalOf, type LimitedRef, reserve } from "./reserve.ts"
+import { intervalOf, type LimitedRef, reserve, unusedMillisMax } from "./reserve.ts"
 
 /** Turns that come within so long are given together. */
 const stepMillisMin = 20
@@ -36,9 +36,15 @@ export interface Turn {
   readonly take: Effect.Effect<boolean>
   /** Nothing was sent after all. */
   readonly giveBack: () => void
+  /** The turn is lost if the push is sent later than so long after `take`. */
+  readonly millisMax: number
 }
 
-const always: Turn = { take: Effect.succeed(true), giveBack: () => {} }
+const always: Turn = {
+  take: Effect.succeed(true),
+  giveBack: () => {},
+  millisMax: Number.POSITIVE_INFINITY
+}
 
 const isLimited = (job: BroadcastRef): job is LimitedRef => job.rate !== undefined
 
@@ -153,7 +159,7 @@ const turnOf = (tools: Tools, limit: Limit) => {
     taken = undefined
   }
   const leave = Effect.sync(() => taken === undefined && limit.leave())
-  return { take, giveBack, leave }
+  return { take, giveBack, millisMax: unusedMillisMax(limit.job.rate), leave }
 }
 
 const runInTurn = Effect.fnUntraced(function* <A, E, R>(

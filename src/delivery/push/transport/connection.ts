@@ -80,6 +80,10 @@ export class Connection extends Client {
     return super.dispatch(options, handler)
   }
 
+  get isHttp2(): boolean {
+    return this.#isHttp2
+  }
+
   /** An exchange that was dispatched has ended. */
   ended(): void {
     this.#underWay -= 1

@@ -11,6 +11,8 @@ export interface Request {
   readonly body: Uint8Array | undefined
   /** Asked when a connection takes the request, which may have waited for it for seconds. */
   readonly isHeld?: () => boolean
+  /** It is held, too, if it waited longer for an HTTP/2 connection. */
+  readonly waitMillisMax?: number
 }
 
 /** The error of a request that was held and so not sent. */
@@ -111,12 +113,15 @@ export class Exchange implements Carried {
   }
 
   onRequestStart(controller: Controller): void {
+    const { waitMillisMax = Number.POSITIVE_INFINITY } = this.request
     this.#controller = controller
-    if (this.isHeld) this.fail(heldCode)
+    this.#waitedMillis = performance.now() - this.#begunAt
+    // An HTTP/1.1 connection would end with it, and the next one may take as long.
+    const isLate = this.#waitedMillis > waitMillisMax && this.connection?.isHttp2 === true
+    if (this.isHeld || isLate) this.fail(heldCode)
     // It may have failed while it waited, too: then it must not be sent any more.
     if (this.#isDone) controller.abort(new Error("failed before"))
     else this.#events.sent()
-    this.#waitedMillis = performance.now() - this.#begunAt
   }
 
   onResponseStart(
