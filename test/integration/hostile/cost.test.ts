@@ -217,7 +217,7 @@ describe("any request", () => {
     const numRuns = Math.ceil(requests / concurrency)
     await fc.assert(property, { numRuns, endOnFailure: true, asyncReporter })
     assert.isNull(service.process.exitCode)
-    // Whoever has the secret may renew, and nobody makes two of one.
+    // A secret renews for whoever has it, and makes no second browser.
     const { body: list } = await call(service.url, "GET", "/subscriptions", "victim")
     assert.lengthOf(list.data, 1)
     // No request changed what the next one sees.

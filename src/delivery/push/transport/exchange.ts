@@ -119,7 +119,7 @@ export class Exchange implements Carried {
     // An HTTP/1.1 connection would end with it, and the next one may take as long.
     const isLate = this.#waitedMillis > waitMillisMax && this.connection?.isHttp2 === true
     if (this.isHeld || isLate) this.fail(heldCode)
-    // It may have failed while it waited, too: then it must not be sent any more.
+    // An exchange that failed, now or while it waited, must not be sent any more.
     if (this.#isDone) controller.abort(new Error("failed before"))
     else this.#events.sent()
   }

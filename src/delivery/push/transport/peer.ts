@@ -95,7 +95,7 @@ export class Peer {
       this.#looks ??= setInterval(() => this.#failHeld(), heldMillis).unref()
   }
 
-  /** They need no connection any more: so nothing waits for them, and none of them is too late. */
+  /** Held requests need no connection: their places get free, and none of them is too late. */
   #failHeld(): void {
     for (const exchange of this.#waiting) if (exchange.isHeld) exchange.fail(heldCode)
     if (this.#waiting.size > 0) return

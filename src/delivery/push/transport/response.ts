@@ -18,5 +18,5 @@ export interface NoAnswer {
   readonly error: string
 }
 
-/** What comes of a request to a push service. */
+/** The end of a request to a push service. */
 export type PushResponse = Received | NoAnswer
