@@ -1,4 +1,4 @@
-// Bellcast: see client.d.ts.
+// Bellcast's client. See client.d.ts.
 
 const second = 1000
 const timeout = 10 * second
@@ -82,7 +82,7 @@ const idOf = async (endpoint) => {
 
 const registrationOf = (channel) => {
   try {
-    // Browsers take dots for folders, also encoded.
+    // Browsers take dots for folders.
     if (!/^\.{0,2}$/.test(channel)) return `/channels/${encodeURIComponent(channel)}/registration`
   } catch {}
   throw new BellcastError("service", false, 400)

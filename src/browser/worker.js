@@ -1,4 +1,4 @@
-// Bellcast: see worker.d.ts.
+// Bellcast's worker. See worker.d.ts.
 {
   const worker = /** @type {ServiceWorkerGlobalScope} */ (/** @type {unknown} */ (self))
   const { clients, registration } = worker
