@@ -101,7 +101,7 @@ const supportOf = (options) => {
   return standalone === false ? "install-first" : "unsupported"
 }
 
-let latest, signOuts
+let latest, signOuts, checkedAt
 
 class Push extends EventTarget {
   state
@@ -115,7 +115,6 @@ class Push extends EventTarget {
   #isAsking
   #authorization
   #key
-  #last = Date.now()
   #loaded = Date.now()
   /** The wish of a button, until it is stored. */
   #wants
@@ -139,7 +138,7 @@ class Push extends EventTarget {
       latest.#loaded = 0
       latest.#listening.abort()
     } else {
-      const look = () => !document.hidden && Date.now() - latest.#last > week && latest.#sync()
+      const look = () => !document.hidden && Date.now() - checkedAt > week && latest.#sync()
       document.addEventListener("visibilitychange", look)
       setInterval(look, timeout)
     }
@@ -238,7 +237,7 @@ class Push extends EventTarget {
 
   async #sync(isRepeated = false) {
     if (supportOf(this.#options)) return this.state
-    this.#last = Date.now()
+    checkedAt = Date.now()
     let error
     try {
       await this.#prepare()
