@@ -65,8 +65,7 @@ const hostOf = (target: Pick<Target, "stored">): string =>
 /** The member `service` of the result of a push. */
 const serviceMember = (target: Partial<Target>): Pick<PushResult, "service"> => {
   const { stored } = target
-  const at = stored === undefined ? otherPushService : pushServiceAt(hostOf({ stored }))
-  const { service = at } = target
+  const service = target.service ?? (stored ? pushServiceAt(hostOf({ stored })) : otherPushService)
   return service === otherPushService ? {} : { service }
 }
 

@@ -11,7 +11,7 @@ export interface Request {
   readonly body: Uint8Array | undefined
   /** Asked when a connection takes the request, which may have waited for it for seconds. */
   readonly isHeld?: () => boolean
-  /** It is held, too, if it waited longer for an HTTP/2 connection. */
+  /** A request that waited longer for an HTTP/2 connection is held, too. */
   readonly waitMillisMax?: number
 }
 
@@ -116,7 +116,7 @@ export class Exchange implements Carried {
     const { waitMillisMax = Number.POSITIVE_INFINITY } = this.request
     this.#controller = controller
     this.#waitedMillis = performance.now() - this.#begunAt
-    // An HTTP/1.1 connection would end with it, and the next one may take as long.
+    // An HTTP/1.1 connection would end with the request, and the next one may take as long.
     const isLate = this.#waitedMillis > waitMillisMax && this.connection?.isHttp2 === true
     if (this.isHeld || isLate) this.fail(heldCode)
     // An exchange that failed, now or while it waited, must not be sent any more.
