@@ -17,8 +17,25 @@ export interface PubAck {
 /** Called once, with the JSON of the response or with the error. */
 export type Received<A> = (result: Result.Result<A, Failure>) => void
 
+export interface Outgoing {
+  readonly subject: string
+  readonly payload: string
+  readonly timeoutMillis: number
+  readonly headers?: Headers | undefined
+}
+
 export interface Requests {
-  /** Sends a request in this turn of the event loop. The returned function stops waiting. */
+  /**
+   * Sends a request that has several responses, in this turn of the event loop. `receive` is called
+   * with each until it returns true; `failed` if that takes too long, or nothing could be sent. The
+   * returned function stops waiting.
+   */
+  readonly open: (
+    request: Outgoing,
+    receive: (msg: Msg) => boolean,
+    failed: (error: Failure) => void
+  ) => () => void
+  /** As `open`, with one response. */
   readonly send: <A>(
     subject: string,
     payload: string,
@@ -74,10 +91,12 @@ export const makeRequests = (
   nc: NatsConnection,
   { inboxPrefix, jsDomain }: RequestOptions = {}
 ): Requests => {
-  const send = makeSend(nc, inboxPrefix)
+  const open = makeOpen(nc, inboxPrefix)
+  const send = makeSend(open)
   const api = jsDomain === undefined ? "$JS.API" : `$JS.${jsDomain}.API`
   const request = makeRequest(send, api)
   return {
+    open,
     send,
     api,
     publish: (subject, payload, headers) => {
@@ -98,7 +117,7 @@ export const makeRequests = (
   }
 }
 
-const makeSend = (nc: NatsConnection, inboxPrefix: string | undefined): Requests["send"] => {
+const makeOpen = (nc: NatsConnection, inboxPrefix: string | undefined): Requests["open"] => {
   const prefix = `${createInbox(inboxPrefix)}.`
   const waiting = new Map<string, (msg: Msg) => void>()
   let last = 0
@@ -107,13 +126,7 @@ const makeSend = (nc: NatsConnection, inboxPrefix: string | undefined): Requests
       if (error === null) waiting.get(msg.subject.slice(prefix.length))?.(msg)
     }
   })
-  return <A>(
-    subject: string,
-    payload: string,
-    timeoutMillis: number,
-    headers: Headers | undefined,
-    received: Received<A>
-  ) => {
+  return ({ headers, payload, subject, timeoutMillis }, receive, failed) => {
     const token = (++last).toString(36)
     const end = () => {
       clearTimeout(timer)
@@ -121,12 +134,11 @@ const makeSend = (nc: NatsConnection, inboxPrefix: string | undefined): Requests
     }
     const fail = (message: string) => {
       end()
-      received(Result.fail(new Unanswered({ message })))
+      failed(new Unanswered({ message }))
     }
     const timer = setTimeout(() => fail(`no answer within ${timeoutMillis} ms`), timeoutMillis)
     waiting.set(token, (msg) => {
-      end()
-      received(parseResponse<A>(msg))
+      if (receive(msg)) end()
     })
     try {
       nc.publish(subject, payload, {
@@ -140,8 +152,26 @@ const makeSend = (nc: NatsConnection, inboxPrefix: string | undefined): Requests
   }
 }
 
+const makeSend =
+  (open: Requests["open"]): Requests["send"] =>
+  <A>(
+    subject: string,
+    payload: string,
+    timeoutMillis: number,
+    headers: Headers | undefined,
+    received: Received<A>
+  ) =>
+    open(
+      { subject, payload, timeoutMillis, headers },
+      (msg) => {
+        received(parseResponse<A>(msg))
+        return true
+      },
+      (error) => received(Result.fail(error))
+    )
+
 /** A request that is sent at the end of this turn of the event loop, for several callers. */
-interface Outgoing {
+interface Shared {
   readonly waiting: Set<Received<unknown>>
   readonly start: () => void
   cancel: () => void
@@ -153,18 +183,18 @@ interface Outgoing {
  * enough for each.
  */
 const makeRequest = (send: Requests["send"], api: string): Requests["request"] => {
-  const outgoing = new Map<string, Outgoing>()
+  const outgoing = new Map<string, Shared>()
   const sendAll = () => {
     const now = [...outgoing.values()]
     outgoing.clear()
     for (const { start } of now) start()
   }
   const add = (key: string, operation: string, payload: string, timeoutMillis: number) => {
-    const waiting: Outgoing["waiting"] = new Set()
+    const waiting: Shared["waiting"] = new Set()
     const received: Received<unknown> = (result) => {
       for (const each of waiting) each(result)
     }
-    const one: Outgoing = {
+    const one: Shared = {
       waiting,
       start: () => {
         one.cancel = send(`${api}.${operation}`, payload, timeoutMillis, undefined, received)

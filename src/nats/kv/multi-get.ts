@@ -56,35 +56,31 @@ const resultOf = (msg: Msg, entries: ReadonlyArray<Entry>): MultiGet | undefined
 
 /** Reads the entries of these keys or wildcards from whichever replica responds. */
 export const multiGet = (
-  { api, inbox, nc }: Nats["Service"],
+  { api, open }: Nats["Service"],
   bucket: BucketName,
   filters: ReadonlyArray<string>
 ): Effect.Effect<MultiGet, NatsUnavailable> =>
   Effect.callback((resume) => {
     const prefix = bucketSubject(bucket, "")
     const entries: Array<Entry> = []
-    const reply = inbox()
     const fail = (cause: unknown) => resume(Effect.fail(unavailable(`read ${bucket}`)(cause)))
-    const receive = (error: Error | null, msg: Msg) => {
-      if (error === null && (msg.headers?.code ?? 0) === 0) {
-        if (addEntry(entries, prefix, msg)) return
-        subscription.unsubscribe()
-        return resume(Effect.fail(unbuilt(bucket)))
+    const receive = (msg: Msg): boolean => {
+      if ((msg.headers?.code ?? 0) === 0) {
+        if (addEntry(entries, prefix, msg)) return false
+        resume(Effect.fail(unbuilt(bucket)))
+        return true
       }
-      subscription.unsubscribe()
-      if (error !== null) return fail(error)
       const result = resultOf(msg, entries)
-      if (result !== undefined) return resume(Effect.succeed(result))
-      fail(new Error(`multi-get answered ${msg.headers?.code} ${msg.headers?.description}`))
+      if (result !== undefined) resume(Effect.succeed(result))
+      else fail(new Error(`multi-get answered ${msg.headers?.code} ${msg.headers?.description}`))
+      return true
     }
-    const subscription = nc.subscribe(reply, { callback: receive, timeout: timeoutMillis })
     // `meta` always exists: a response without any entry would not say which revision it is of.
     const request = {
       multi_last: [...filters, metaKey].map((key) => prefix + key),
       batch: batchMax
     }
-    nc.publish(`${api}.DIRECT.GET.${bucketStream(bucket)}`, JSON.stringify(request), {
-      reply
-    })
-    return Effect.sync(() => subscription.unsubscribe())
+    const subject = `${api}.DIRECT.GET.${bucketStream(bucket)}`
+    const payload = JSON.stringify(request)
+    return Effect.sync(open({ subject, payload, timeoutMillis }, receive, fail))
   })
