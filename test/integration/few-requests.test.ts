@@ -54,6 +54,8 @@ it("reads for the line of a change only who published, and the counts", async ()
       yield* handle({ ...stored, message: stored.message, deliveryCount })
       return nc.stats().outMsgs - before
     })
+    // The first read of a bucket also asks how many replicas it has.
+    yield* (yield* Buckets).get("broadcasts", keys.broadcast(broadcast))
     // The line is written once.
     const others = yield* requestsOf(2)
     assert.isAtMost((yield* requestsOf(1)) - others, 2)

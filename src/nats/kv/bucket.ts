@@ -23,6 +23,7 @@ import {
 import { lastSeqOf } from "../stream/info.ts"
 import { changes } from "./changes.ts"
 import { isUnbuilt, multiGet, unbuilt } from "./multi-get.ts"
+import { makeReadOne } from "./read-one.ts"
 import type { BucketOf, Entry, ValueOf } from "./values.ts"
 
 const inFlightDelay = Schedule.spaced("2 millis")
@@ -85,8 +86,8 @@ export class Buckets extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Entry<ValueOf<K>>> | undefined, NatsUnavailable>
     /**
      * Calls `changed` with the key of every change after revision `after`, in order and without a
-     * gap. Fails when there may be a gap, also when the client had to create its consumer again:
-     * the bucket may be another one since.
+     * gap, but not of the pages with owners of endpoints. Fails when there may be a gap, also
+     * when the client had to create its consumer again: the bucket may be another one since.
      */
     readonly changes: (
       bucket: BucketName,
@@ -117,16 +118,8 @@ export class Buckets extends Context.Service<
 
 type Door = Nats["Service"]
 
-const getWith = ({ message }: Door) => {
-  const read = (bucket: BucketName, key: string) =>
-    message(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) }).pipe(
-      Effect.map((found): Entry | undefined => {
-        if (found?.data === undefined) return undefined
-        const text = Buffer.from(found.data, "base64").toString()
-        return { key, value: JSON.parse(text), revision: found.seq, bytes: text.length }
-      }),
-      Effect.mapError(unavailable(`get ${bucket}`))
-    )
+const getWith = (nats: Door) => {
+  const read = makeReadOne(nats)
   return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
     const found = yield* read(bucket, key)
     if (found !== undefined || key === metaKey || bucket === "cache") return found

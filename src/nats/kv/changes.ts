@@ -10,9 +10,12 @@ const expiresMillis = 5_000
 /** Events of nats.js after which changes may be missing, or the bucket may be another one. */
 const gaps: ReadonlyArray<string> = ["ordered_consumer_recreated", "stream_not_found"]
 
+/** Nobody waits for a change of the pages with owners, of which each has two tokens. */
+const changedKeys = (bucket: BucketName) => (bucket === "subscriptions" ? "*" : ">")
+
 const open = async (js: JetStreamClient, bucket: BucketName, after: number) => {
   const consumer = await js.consumers.get(bucketStream(bucket), {
-    filter_subjects: [bucketSubject(bucket, ">")],
+    filter_subjects: [bucketSubject(bucket, changedKeys(bucket))],
     headers_only: true,
     deliver_policy: DeliverPolicy.StartSequence,
     opt_start_seq: after + 1

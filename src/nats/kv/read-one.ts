@@ -1,0 +1,79 @@
+// Reads one entry of a bucket as its leader has it. A bucket with one replica responds directly,
+// without JetStream's API: half the CPU of the server and of this process.
+import type { Msg } from "@nats-io/transport-node"
+import * as Effect from "effect/Effect"
+import { type BucketName, bucketStream, bucketSubject } from "#streams/buckets.ts"
+import type { Nats } from "../connection/connection.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { infoOf } from "../stream/info.ts"
+import type { Entry } from "./values.ts"
+
+/**
+ * How long the number of replicas is believed. Where an operator adds some, one that lags by
+ * milliseconds may respond in this time: a write then conflicts, as after any other write.
+ */
+const believedMillis = 10_000
+const timeoutMillis = 5_000
+const notFound = 404
+
+type Door = Nats["Service"]
+type Found = Effect.Effect<Entry | undefined, NatsUnavailable>
+/** A server that starts may have nobody who responds directly yet. */
+type Direct = Effect.Effect<Entry | undefined | "not ready", NatsUnavailable>
+
+const entryOf = (key: string, text: string, revision: number): Entry | undefined =>
+  text === "" ? undefined : { key, value: JSON.parse(text), revision, bytes: text.length }
+
+/** Asks the leader. */
+const readFromLeader = ({ message }: Door, bucket: BucketName, key: string): Found =>
+  message(bucketStream(bucket), { last_by_subj: bucketSubject(bucket, key) }).pipe(
+    Effect.map((found) =>
+      entryOf(key, Buffer.from(found?.data ?? "", "base64").toString(), found?.seq ?? 0)
+    ),
+    Effect.mapError(unavailable(`get ${bucket}`))
+  )
+
+/** Asks a replica. */
+const readFromReplica = ({ api, open }: Door, bucket: BucketName, key: string): Direct =>
+  Effect.callback((resume) => {
+    const receive = (msg: Msg): boolean => {
+      const { code = 0 } = msg.headers ?? {}
+      const revision = Number(msg.headers?.get("Nats-Sequence"))
+      if (code === 0) resume(Effect.sync(() => entryOf(key, msg.string(), revision)))
+      else resume(Effect.succeed(code === notFound ? undefined : "not ready"))
+      return true
+    }
+    const subject = `${api}.DIRECT.GET.${bucketStream(bucket)}.${bucketSubject(bucket, key)}`
+    const fail = (cause: unknown) => resume(Effect.fail(unavailable(`get ${bucket}`)(cause)))
+    return Effect.sync(open({ subject, payload: "", timeoutMillis }, receive, fail))
+  })
+
+/** Tells whether a bucket has one replica; false: more, or that is not known. */
+const makeHasOneReplica = (nats: Door) => {
+  const known = new Map<BucketName, { readonly isOne: boolean; readonly since: number }>()
+  return (bucket: BucketName): Effect.Effect<boolean> => {
+    const now = performance.now()
+    const { isOne = false, since = -believedMillis } = known.get(bucket) ?? {}
+    if (now < since + believedMillis) return Effect.succeed(isOne)
+    known.set(bucket, { isOne: false, since: now })
+    return infoOf(nats, bucketStream(bucket)).pipe(
+      Effect.map((info) => {
+        const isOne = info?.config.num_replicas === 1
+        known.set(bucket, { isOne, since: now })
+        return isOne
+      }),
+      Effect.orElseSucceed(() => false)
+    )
+  }
+}
+
+/** Returns a function that reads an entry; undefined: the bucket has no such key. */
+export const makeReadOne = (nats: Door) => {
+  const hasOneReplica = makeHasOneReplica(nats)
+  return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
+    // Leases and sessions are read from the leader, whatever the number of replicas is.
+    const isDirect = bucket !== "cache" && (yield* hasOneReplica(bucket))
+    const found = isDirect ? yield* readFromReplica(nats, bucket, key) : "not ready"
+    return found === "not ready" ? yield* readFromLeader(nats, bucket, key) : found
+  })
+}
