@@ -142,12 +142,12 @@ const release = (sets: Sets): boolean => {
 /**
  * Writes the changes (`flush`), or those without room (`retry`). Registrations go before counts,
  * which are repaired from the last change of a registration: see `cut` in step.ts. The begin of a
- * channel goes before its count: without its begin, a count is not believed. Lists go before the
- * owners of endpoints: a page names the later owner only.
+ * channel goes before its count: without its begin, a count is not believed. Pages of owners go
+ * with the lists: `take` in owners.ts holds one that must wait for a list.
  */
 export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
-  yield* each(sets, what, ["lists", "registrations", "publishers", "tokens", "begins"])
-  yield* each(sets, what, ["channels", "counts", "owners"])
+  yield* each(sets, what, ["lists", "owners", "registrations", "publishers", "tokens", "begins"])
+  yield* each(sets, what, ["channels", "counts"])
   sets.refused.clear()
   if (release(sets)) yield* sets.registrations.flush
 })

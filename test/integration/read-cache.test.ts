@@ -12,7 +12,7 @@ import { until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { useEmptyNats } from "../support/use-service.ts"
 
-const bucket = "subscriptions"
+const bucket = "registrations"
 const shared = useEmptyNats({ syncAlways: false })
 
 /** Runs a program with a bucket and its read cache. `asked` lists what the cache did not have. */

@@ -15,7 +15,9 @@ import { CachedTexts, Loading } from "./cached-texts.ts"
 const announcedMillis = 100
 const again = Schedule.spaced("250 millis")
 /** The last changes of a bucket that are known: about 2 MB. */
-const changesMax = 10_000
+const changesMax = 11_000
+/** Those that stay when there are more: a map finds its oldest entry slowly after each removal. */
+const changesKept = 10_000
 
 /** Reads a value for each of these keys or wildcards, all as of `minRevision` or later. */
 export type ReadValues<K extends string, V> = (
@@ -29,7 +31,7 @@ export interface ReadCache<K extends string, V> {
   /**
    * Returns a function that tells, without a request, whether a key may have changed after this
    * call: from when the change is announced. It is true for every key where changes were missed, or
-   * where this call lies more than the last 10,000 changes back.
+   * where this call lies more than 10,000 changes back.
    */
   readonly changesFromNow: () => (key: K) => boolean
 }
@@ -94,9 +96,7 @@ const follow = <K extends string, V>(state: State<K, V>) => {
       if (revision <= state.seen) throw new Error("revisions go back: the bucket was made anew")
       cached.invalidate(key)
       changed.delete(key)
-      makeRoom(changed, changesMax, (oldest) => {
-        state.droppedUpTo = changed.get(oldest)!
-      })
+      if (changed.size >= changesMax) dropOldest(state)
       changed.set(key, revision)
       state.seen = revision
     })
@@ -106,6 +106,11 @@ const follow = <K extends string, V>(state: State<K, V>) => {
     Effect.retry(again)
   )
 }
+
+const dropOldest = <K extends string, V>(state: State<K, V>): void =>
+  makeRoom(state.changed, changesKept, (oldest) => {
+    state.droppedUpTo = state.changed.get(oldest)!
+  })
 
 const stop = <K extends string, V>(state: State<K, V>, cause: Cause.Cause<unknown>) =>
   Effect.suspend(() => {
