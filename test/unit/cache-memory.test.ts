@@ -2,7 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { CacheMemory, cacheNames, Share, unusedSweeps } from "#memory/cache-memory.ts"
 import { ReadMemory } from "#memory/read-memory.ts"
-import { collector, isWorthHalt } from "#memory/upkeep.ts"
+import { collector, growthPercentOf, isWorthHalt } from "#memory/upkeep.ts"
 import { CachedEntries } from "#nats/kv/cached-entries.ts"
 
 describe("the memory of all caches", () => {
@@ -151,6 +151,15 @@ it.for([
   const mebibyte = 1024 ** 2
   const use = { heap: heap * mebibyte, caches: caches * mebibyte, garbage: garbage * mebibyte }
   assert.equal(isWorthHalt(use), isWorth)
+})
+
+it.for([
+  ["of a start", 80, 100],
+  ["of a small broadcast", 160, 50],
+  ["of a large broadcast", 320, 25],
+  ["of a larger one", 640, 25]
+] as const)("a heap %s, of %s MiB, may grow by %s percent", ([, mebibytes, percent]) => {
+  assert.equal(growthPercentOf(mebibytes * 1024 ** 2), percent)
 })
 
 it("what nothing refers to any more is collected on request", () => {
