@@ -140,6 +140,19 @@ describe("while the guard holds", () => {
     assert.deepEqual(at, [0, 1, 3, 7, 15, 30, 45])
   })
 
+  it("one that was held before it was sent leaves the next one its turn", () => {
+    const gone = holding()
+    const asksAt = (at: number) => {
+      assert.isTrue(probe(gone, at))
+      gone.held()
+      assert.isTrue(probe(gone, at))
+      assert.isFalse(probe(gone, at))
+      gone.gone(to("s1"), true, at)
+    }
+    for (const minutes of [0, 1, 3, 7]) asksAt(now + minutes * minute)
+    assert.isFalse(probe(gone, now + 14 * minute))
+  })
+
   it("each that is taken lets the next one ask, and ten make it believe again", () => {
     const gone = holding()
     probe(gone, now)
@@ -157,6 +170,25 @@ describe("while the guard holds", () => {
     assert.isFalse(gone.holding)
     assert.isTrue(gone.mayProbe(to("s1"), now + hour + 20))
   })
+})
+
+it("a push service gives the turn of a held push to the next one", () => {
+  const lane = new PushService("https://push.example.com", "k", {
+    ...{ pushesUnderWayMax: 64, hasHeadroom: () => true },
+    ...{ breakerOpenMillis: minute, retryBaseMillis: 10_000 }
+  })
+  lane.merge(
+    { v: 1, worker: "w", origin: lane.origin, key: "k", answers: 0, gone: 0, holds: true },
+    now
+  )
+  const push: Push = {
+    ...{ subscription: "s1", user: "u", generation: 1, broadcast: 2, saidGone: true },
+    ...{ acceptedAt: now, storedAt: now, sentAt: now }
+  }
+  assert.isUndefined(lane.deferral(push, now))
+  assert.equal(lane.deferral(push, now)?.reason, "mass-gone")
+  lane.held(push)
+  assert.isUndefined(lane.deferral(push, now))
 })
 
 /** Healthy are the multiples of 51. 7 and 510 have no common factor, so this order is mixed. */

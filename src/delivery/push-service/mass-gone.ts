@@ -20,6 +20,9 @@ const acceptedMillisMax = 60_000
 /** The first probe after a minute, then at twice the interval each time. */
 const probeMillisMin = 60_000
 const probeMillisMax = 15 * 60_000
+/** A push whose "gone" was not believed waits for a quarter of its age, within these. */
+const goneMillisMin = 60_000
+const goneMillisMax = 15 * 60_000
 /**
  * Subscriptions said to be gone before any push to them was accepted; the oldest are dropped beyond
  * this.
@@ -40,6 +43,10 @@ interface Counted {
 export type GuardChange = "holds" | "trusts" | undefined
 
 export type GonePush = Pick<Push, "subscription" | "generation" | "broadcast">
+
+/** How long a push waits whose "gone" was not believed, by the age of its broadcast. */
+export const goneMillis = (age: number): number =>
+  Math.min(Math.max(goneMillisMin, age / 4), goneMillisMax)
 
 const nameOf = ({ generation, subscription }: GonePush) => `${subscription} ${generation}`
 
@@ -136,6 +143,13 @@ export class MassGone {
     if (!this.holding) return
     this.#probeAt = now + this.#probeMillis
     this.#probeMillis = Math.min(2 * this.#probeMillis, probeMillisMax)
+  }
+
+  /** Notes that the last probe was not sent after all: the next one need not wait. */
+  held(): void {
+    if (!this.holding) return
+    this.#probeAt = 0
+    this.#probeMillis = Math.max(this.#probeMillis / 2, probeMillisMin)
   }
 
   /**

@@ -7,7 +7,7 @@ import type { AttemptResult, Deferred, ResponseResult } from "../attempt-result.
 import { ConnectivityBreaker } from "./breakers/connectivity-breaker.ts"
 import { CredentialsBreaker } from "./breakers/credentials-breaker.ts"
 import { type Gossip, Unpublished } from "./gossip.ts"
-import { MassGone } from "./mass-gone.ts"
+import { goneMillis, MassGone } from "./mass-gone.ts"
 import { type Notice, Notices } from "./notices.ts"
 import type { Push } from "./push.ts"
 import { fullMillis, makeQueue } from "./queue.ts"
@@ -23,10 +23,6 @@ export interface PushServiceOptions {
   readonly knownFrom?: () => number
 }
 
-/** Wait after a "gone" that was not believed: a quarter of the broadcast's age, within these. */
-const goneMillisMin = 60_000
-const goneMillisMax = 15 * 60_000
-
 /** After a rotation of keys, all processes have the same ones within this time. */
 const rotationMillis = 24 * 60 * 60_000
 
@@ -40,7 +36,7 @@ const deferred = (reason: DeferReason, waitMillis: number): Deferred => ({
 })
 
 const massGoneWait = ({ acceptedAt }: Push, now: number): Deferred =>
-  deferred("mass-gone", Math.min(Math.max(goneMillisMin, (now - acceptedAt) / 4), goneMillisMax))
+  deferred("mass-gone", goneMillis(now - acceptedAt))
 
 /** Our VAPID key or token was refused: by the origin, or for one subscription of another key. */
 const isRefusal = (
@@ -110,6 +106,11 @@ export class PushService {
     if (until !== undefined) return deferred("breaker-open", until - now)
     if (push.saidGone) this.#massGone.probes(now)
     return undefined
+  }
+
+  /** Notes that a push which might be sent was held before it was. */
+  held({ saidGone }: Push): void {
+    if (saidGone) this.#massGone.held()
   }
 
   /**
@@ -201,12 +202,8 @@ export class PushService {
       this.#notices.fullSpeed()
   }
 
-  #throttled(
-    { sentAt, subscription }: Push,
-    now: number,
-    retryAfterMillis: number | undefined
-  ): void {
-    const narrowed = this.#window.throttled(subscription, sentAt, now, retryAfterMillis)
+  #throttled(push: Push, now: number, retryAfter: number | undefined): void {
+    const narrowed = this.#window.throttled(push.subscription, push.sentAt, now, retryAfter)
     if (narrowed === undefined) return
     this.#unpublished.narrowed(narrowed.window, now + narrowed.closedMillis)
     this.#notices.throttled(narrowed)

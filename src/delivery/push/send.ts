@@ -195,8 +195,10 @@ const attempt = Effect.fnUntraced(function* (
   const last = yield* tryFurther(tools, request, yield* tools.post(request))
   if (typeof last !== "string") {
     const { response } = last
-    if ("error" in response && response.error === heldCode)
+    if ("error" in response && response.error === heldCode) {
+      pushService.held(push)
       return yield* Effect.fail("held" as const)
+    }
     return yield* judge(pushServices, last, push, request.waitedMillis)
   }
   const millis = millisSince(push, yield* monotonicMillis)
