@@ -3,7 +3,7 @@
 // this one dies half-way.
 import * as Effect from "effect/Effect"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import { Buckets } from "#nats/kv/bucket.ts"
+import { Buckets, builtMillis } from "#nats/kv/bucket.ts"
 import { eachStored } from "#nats/kv/entries.ts"
 import type { MemoryBuckets } from "#nats/kv/memory-buckets.ts"
 import type { Meta } from "#nats/kv/values.ts"
@@ -92,6 +92,7 @@ const apply = Effect.fnUntraced(function* (difference: Difference) {
   const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
   const text = JSON.stringify({ ...former, unbuilt: true })
   const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
+  yield* Effect.sleep(2 * builtMillis)
   yield* Effect.forEach(puts, (each) => replace(bucket, each), {
     concurrency: putsAtOnce,
     discard: true

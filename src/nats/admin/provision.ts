@@ -1,5 +1,6 @@
 // Makes the server match streams/: creates missing streams, consumers and buckets, updates those
 // that differ, deletes none.
+import { setTimeout as sleep } from "node:timers/promises"
 import {
   DeliverPolicy,
   DiscardPolicy,
@@ -21,7 +22,7 @@ import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { NoStorage, unavailable } from "../connection/errors.ts"
 import { consumerExists, streamNotFound } from "../connection/responses.ts"
-import { neverExpires } from "../kv/bucket.ts"
+import { builtMillis, neverExpires } from "../kv/bucket.ts"
 import { consumerConfig } from "../stream/consumer-config.ts"
 import {
   type BytesMax,
@@ -187,6 +188,7 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
       const name = bucketStream(bucket)
       const former = await findStream(nats.jsm, name)
       await nats.jsm.streams.delete(name).catch(unlessCode(streamNotFound))
+      await sleep(2 * builtMillis)
       const named: BytesMax = former === undefined ? {} : { [name]: former.config.max_bytes }
       const missing = { [name]: bucketConfig(bucket) }
       await createWithin(nats.jsm, { missing }, replicas, named)

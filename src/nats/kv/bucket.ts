@@ -118,7 +118,14 @@ export class Buckets extends Context.Service<
 
 type Door = Nats["Service"]
 
+/**
+ * How long a reader believes that a bucket is built. What marks one as unbuilt, or makes it again,
+ * waits longer before entries are missing.
+ */
+export const builtMillis = 100
+
 const getWith = (nats: Door) => {
+  const builtAt = new Map<BucketName, number>()
   const read = makeReadOne(nats)
   return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
     const found = yield* read(bucket, key)
@@ -126,9 +133,13 @@ const getWith = (nats: Door) => {
     // Most endpoints have no page. Readers of pages read a list of the bucket, too, and that read
     // finds out whether the bucket is built.
     if (isEndpointOwners(key)) return undefined
+    const now = performance.now()
+    if (now < (builtAt.get(bucket) ?? -builtMillis) + builtMillis) return undefined
     // A bucket that was lost and is being rebuilt lacks entries that there are.
     const meta = yield* read(bucket, metaKey)
-    return meta === undefined || isUnbuilt(meta.value) ? yield* unbuilt(bucket) : undefined
+    if (meta === undefined || isUnbuilt(meta.value)) return yield* unbuilt(bucket)
+    builtAt.set(bucket, now)
+    return undefined
   })
 }
 
