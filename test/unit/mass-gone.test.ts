@@ -172,25 +172,6 @@ describe("while the guard holds", () => {
   })
 })
 
-it("a push service gives the turn of a held push to the next one", () => {
-  const lane = new PushService("https://push.example.com", "k", {
-    ...{ pushesUnderWayMax: 64, hasHeadroom: () => true },
-    ...{ breakerOpenMillis: minute, retryBaseMillis: 10_000 }
-  })
-  lane.merge(
-    { v: 1, worker: "w", origin: lane.origin, key: "k", answers: 0, gone: 0, holds: true },
-    now
-  )
-  const push: Push = {
-    ...{ subscription: "s1", user: "u", generation: 1, broadcast: 2, saidGone: true },
-    ...{ acceptedAt: now, storedAt: now, sentAt: now }
-  }
-  assert.isUndefined(lane.deferral(push, now))
-  assert.equal(lane.deferral(push, now)?.reason, "mass-gone")
-  lane.held(push)
-  assert.isUndefined(lane.deferral(push, now))
-})
-
 /** Healthy are the multiples of 51. 7 and 510 have no common factor, so this order is mixed. */
 const mixed = Array.from({ length: 510 }, (_, i) => (i * 7) % 510)
 const healthyFirst = mixed.toSorted((a, b) => Math.sign(a % 51) - Math.sign(b % 51))
