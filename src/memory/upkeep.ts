@@ -37,7 +37,7 @@ const smallBytes = 320 * mebibyte
 export const growthPercentOf = (size: number): number =>
   Math.max(growthPercentMin, Math.ceil((growthPercentMin * smallBytes) / size))
 
-/** Tells V8 each second how much the heap may grow. V8 reads it at the end of a collection. */
+/** Sets each second how much the heap may grow. V8 reads it at the end of a collection. */
 const limitGrowth = Effect.gen(function* () {
   let last = 0
   while (true) {

@@ -126,7 +126,7 @@ describe("while the guard holds", () => {
   }
   const probe = (gone: MassGone, at: number) => {
     if (!gone.mayProbe(to("s1"), at)) return false
-    gone.probes(at)
+    gone.probes(to("s1"), at)
     return true
   }
 
@@ -144,7 +144,9 @@ describe("while the guard holds", () => {
     const gone = holding()
     const asksAt = (at: number) => {
       assert.isTrue(probe(gone, at))
-      gone.held()
+      gone.held(to("other"))
+      assert.isFalse(probe(gone, at))
+      gone.held(to("s1"))
       assert.isTrue(probe(gone, at))
       assert.isFalse(probe(gone, at))
       gone.gone(to("s1"), true, at)

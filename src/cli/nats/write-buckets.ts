@@ -92,6 +92,7 @@ const apply = Effect.fnUntraced(function* (difference: Difference) {
   const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
   const text = JSON.stringify({ ...former, unbuilt: true })
   const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
+  // Readers may take the bucket as built a little longer.
   yield* Effect.sleep(2 * builtMillis)
   yield* Effect.forEach(puts, (each) => replace(bucket, each), {
     concurrency: putsAtOnce,

@@ -62,6 +62,8 @@ export class MassGone {
   readonly #neverReached = new Set<string>()
   #probeMillis = probeMillisMin
   #probeAt = 0
+  /** The last probe, and when it might be sent, with the interval before it. */
+  #probe: { readonly name: string; readonly at: number; readonly millis: number } | undefined
 
   /**
    * `knownFrom` returns the sequence in LOG from which on this process knows of every broadcast
@@ -139,17 +141,19 @@ export class MassGone {
   }
 
   /** Notes that such a push is sent. */
-  probes(now: number): void {
+  probes(push: GonePush, now: number): void {
     if (!this.holding) return
+    this.#probe = { name: nameOf(push), at: this.#probeAt, millis: this.#probeMillis }
     this.#probeAt = now + this.#probeMillis
     this.#probeMillis = Math.min(2 * this.#probeMillis, probeMillisMax)
   }
 
-  /** Notes that the last probe was not sent after all: the next one need not wait. */
-  held(): void {
-    if (!this.holding) return
-    this.#probeAt = 0
-    this.#probeMillis = Math.max(this.#probeMillis / 2, probeMillisMin)
+  /** Notes that a push was not sent after all: if it was the last probe, another may be. */
+  held(push: GonePush): void {
+    if (this.#probe?.name !== nameOf(push)) return
+    this.#probeAt = this.#probe.at
+    this.#probeMillis = this.#probe.millis
+    this.#probe = undefined
   }
 
   /**
@@ -173,6 +177,7 @@ export class MassGone {
     if (before === this.holding) return undefined
     this.#probeMillis = probeMillisMin
     this.#probeAt = 0
+    this.#probe = undefined
     return before ? "trusts" : "holds"
   }
 

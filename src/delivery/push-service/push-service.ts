@@ -104,13 +104,13 @@ export class PushService {
     if (push.saidGone && !this.#massGone.mayProbe(push, now)) return massGoneWait(push, now)
     const until = this.#credentials.admit(push, now)
     if (until !== undefined) return deferred("breaker-open", until - now)
-    if (push.saidGone) this.#massGone.probes(now)
+    if (push.saidGone) this.#massGone.probes(push, now)
     return undefined
   }
 
-  /** Notes that a push which might be sent was held before it was. */
-  held({ saidGone }: Push): void {
-    if (saidGone) this.#massGone.held()
+  /** Notes that a push which `deferral` let pass was held, and not sent. */
+  held(push: Push): void {
+    this.#massGone.held(push)
   }
 
   /**
@@ -202,8 +202,8 @@ export class PushService {
       this.#notices.fullSpeed()
   }
 
-  #throttled(push: Push, now: number, retryAfter: number | undefined): void {
-    const narrowed = this.#window.throttled(push.subscription, push.sentAt, now, retryAfter)
+  #throttled(push: Push, now: number, waitMillis: number | undefined): void {
+    const narrowed = this.#window.throttled(push.subscription, push.sentAt, now, waitMillis)
     if (narrowed === undefined) return
     this.#unpublished.narrowed(narrowed.window, now + narrowed.closedMillis)
     this.#notices.throttled(narrowed)

@@ -188,6 +188,7 @@ export const recreateBucket = Effect.fnUntraced(function* (bucket: BucketName, r
       const name = bucketStream(bucket)
       const former = await findStream(nats.jsm, name)
       await nats.jsm.streams.delete(name).catch(unlessCode(streamNotFound))
+      // Readers may take the former bucket as built a little longer.
       await sleep(2 * builtMillis)
       const named: BytesMax = former === undefined ? {} : { [name]: former.config.max_bytes }
       const missing = { [name]: bucketConfig(bucket) }

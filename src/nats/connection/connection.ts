@@ -10,7 +10,6 @@ import {
 import {
   type Authenticator,
   connect,
-  createInbox,
   credsAuthenticator,
   type NatsConnection,
   nuid,
@@ -59,8 +58,6 @@ export class Nats extends Context.Service<
     readonly store: Store
     readonly silences: Silences
     readonly nc: NatsConnection
-    /** A new subject for responses. */
-    readonly inbox: () => string
     readonly js: JetStreamClient
     readonly jsm: JetStreamManager
   }
@@ -85,7 +82,6 @@ export class Nats extends Context.Service<
           nc,
           jsm,
           js: jetstream(nc, { timeout: requestMillis, ...domainOf(options) }),
-          inbox: () => createInbox(inboxPrefix),
           ...requests,
           store,
           silences

@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
 import {
   type BucketName,
   bucketStream,
@@ -104,7 +105,7 @@ export class Buckets extends Context.Service<
       return Buckets.of({
         revision: (bucket) => lastSeqOf(nats, bucketStream(bucket)),
         // The types of keys and values hold at compile time only: see values.ts.
-        get: getWith(nats) as Buckets["Service"]["get"],
+        get: getWith(nats, yield* Effect.scope) as Buckets["Service"]["get"],
         put: (bucket, key, value, revision, options) =>
           putText(bucket, key, JSON.stringify(value), revision, options),
         putText,
@@ -119,14 +120,14 @@ export class Buckets extends Context.Service<
 type Door = Nats["Service"]
 
 /**
- * How long a reader believes that a bucket is built. What marks one as unbuilt, or makes it again,
- * waits longer before entries are missing.
+ * After a reader has read `meta`, it takes the bucket as built for this long. What marks a bucket
+ * as unbuilt, or makes it again, waits for twice this long before entries are missing.
  */
 export const builtMillis = 100
 
-const getWith = (nats: Door) => {
+const getWith = (nats: Door, scope: Scope.Scope) => {
   const builtAt = new Map<BucketName, number>()
-  const read = makeReadOne(nats)
+  const read = makeReadOne(nats, scope)
   return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
     const found = yield* read(bucket, key)
     if (found !== undefined || key === metaKey || bucket === "cache") return found

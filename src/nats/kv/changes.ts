@@ -10,7 +10,7 @@ const expiresMillis = 5_000
 /** Events of nats.js after which changes may be missing, or the bucket may be another one. */
 const gaps: ReadonlyArray<string> = ["ordered_consumer_recreated", "stream_not_found"]
 
-/** Nobody waits for a change of the pages with owners, of which each has two tokens. */
+/** Keys of pages with owners have two tokens, all others of that bucket one. Nobody needs them. */
 const changedKeys = (bucket: BucketName) => (bucket === "subscriptions" ? "*" : ">")
 
 const open = async (js: JetStreamClient, bucket: BucketName, after: number) => {

@@ -2,6 +2,7 @@
 // without JetStream's API: half the CPU of the server and of this process.
 import type { Msg } from "@nats-io/transport-node"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { type BucketName, bucketStream, bucketSubject } from "#streams/buckets.ts"
 import type { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
@@ -9,16 +10,16 @@ import { infoOf } from "../stream/info.ts"
 import type { Entry } from "./values.ts"
 
 /**
- * How long the number of replicas is believed. Where an operator adds some, one that lags by
- * milliseconds may respond in this time: a write then conflicts, as after any other write.
+ * How often to ask for the number of replicas. A new replica responds to direct reads no earlier
+ * than 2 s after it was added (nats-server 2.15), and may be behind from then on.
  */
-const believedMillis = 10_000
+const askAgainMillis = 1_500
 const timeoutMillis = 5_000
 const notFound = 404
 
 type Door = Nats["Service"]
 type Found = Effect.Effect<Entry | undefined, NatsUnavailable>
-/** A server that starts may have nobody who responds directly yet. */
+/** While a server starts, it answers direct reads with 503. */
 type Direct = Effect.Effect<Entry | undefined | "not ready", NatsUnavailable>
 
 const entryOf = (key: string, text: string, revision: number): Entry | undefined =>
@@ -33,7 +34,7 @@ const readFromLeader = ({ message }: Door, bucket: BucketName, key: string): Fou
     Effect.mapError(unavailable(`get ${bucket}`))
   )
 
-/** Asks a replica. */
+/** Asks the only replica. */
 const readFromReplica = ({ api, open }: Door, bucket: BucketName, key: string): Direct =>
   Effect.callback((resume) => {
     const receive = (msg: Msg): boolean => {
@@ -48,28 +49,27 @@ const readFromReplica = ({ api, open }: Door, bucket: BucketName, key: string): 
     return Effect.sync(open({ subject, payload: "", timeoutMillis }, receive, fail))
   })
 
-/** Tells whether a bucket has one replica; false: more, or that is not known. */
-const makeHasOneReplica = (nats: Door) => {
+/** Tells, without waiting, whether a bucket has one replica; false: more, or not known yet. */
+const makeHasOneReplica = (nats: Door, scope: Scope.Scope) => {
   const known = new Map<BucketName, { readonly isOne: boolean; readonly since: number }>()
+  const ask = (bucket: BucketName, since: number) =>
+    infoOf(nats, bucketStream(bucket)).pipe(
+      Effect.map((info) => known.set(bucket, { isOne: info?.config.num_replicas === 1, since })),
+      Effect.ignore,
+      Effect.forkIn(scope)
+    )
   return (bucket: BucketName): Effect.Effect<boolean> => {
     const now = performance.now()
-    const { isOne = false, since = -believedMillis } = known.get(bucket) ?? {}
-    if (now < since + believedMillis) return Effect.succeed(isOne)
+    const { isOne = false, since = -askAgainMillis } = known.get(bucket) ?? {}
+    if (now < since + askAgainMillis) return Effect.succeed(isOne)
     known.set(bucket, { isOne: false, since: now })
-    return infoOf(nats, bucketStream(bucket)).pipe(
-      Effect.map((info) => {
-        const isOne = info?.config.num_replicas === 1
-        known.set(bucket, { isOne, since: now })
-        return isOne
-      }),
-      Effect.orElseSucceed(() => false)
-    )
+    return Effect.as(ask(bucket, now), false)
   }
 }
 
 /** Returns a function that reads an entry; undefined: the bucket has no such key. */
-export const makeReadOne = (nats: Door) => {
-  const hasOneReplica = makeHasOneReplica(nats)
+export const makeReadOne = (nats: Door, scope: Scope.Scope) => {
+  const hasOneReplica = makeHasOneReplica(nats, scope)
   return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
     // Leases and sessions are read from the leader, whatever the number of replicas is.
     const isDirect = bucket !== "cache" && (yield* hasOneReplica(bucket))
