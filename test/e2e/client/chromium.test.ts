@@ -3,7 +3,7 @@
 // client does things.
 import { readFileSync } from "node:fs"
 import type { Browser, Page } from "puppeteer-core"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, beforeEach, describe, it } from "vitest"
 import { type ChromiumVendor, startChromiumVendor } from "#test/chromium-vendor.ts"
 import { basic, call, until } from "#test/client.ts"
 import { startNats } from "#test/nats.ts"
@@ -94,6 +94,11 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
     page = await browser.newPage()
     await page.goto(site.url)
   })
+  // The browser and its push service stay for the next test, and for a second try of this one.
+  beforeEach(({ onTestFailed }) => {
+    vendor.refuse(false)
+    onTestFailed(() => void process.stdout.write(service.output()))
+  })
   afterAll(() => opened.disposeAsync())
 
   const load = async (user: string) => {
@@ -115,6 +120,7 @@ describe.skipIf(chromiumPath === undefined)("client.js in Chromium", () => {
   it("says push-service when Chromium's does not subscribe, and enables when it does", async () => {
     await permit("granted")
     await load("berta")
+    await page.evaluate("push.disable()")
     vendor.refuse(true)
     await page.evaluate("push.enable()")
     assert.deepEqual(await shown(), ["off", "push-service"])
