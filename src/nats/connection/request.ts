@@ -27,8 +27,8 @@ export interface Outgoing {
 export interface Requests {
   /**
    * Sends a request that has several responses, in this turn of the event loop. `receive` is called
-   * with each until it returns true; `failed` if that takes too long, or nothing could be sent. The
-   * returned function stops waiting.
+   * with each until it returns true; `failed` if that takes too long, if nothing could be sent, or
+   * if `receive` throws. The returned function stops waiting.
    */
   readonly open: (
     request: Outgoing,
@@ -138,7 +138,12 @@ const makeOpen = (nc: NatsConnection, inboxPrefix: string | undefined): Requests
     }
     const timer = setTimeout(() => fail(`no answer within ${timeoutMillis} ms`), timeoutMillis)
     waiting.set(token, (msg) => {
-      if (receive(msg)) end()
+      try {
+        if (receive(msg)) end()
+      } catch {
+        // nats.js would end the connection. The error's text may show what is stored.
+        fail("an answer cannot be read")
+      }
     })
     try {
       nc.publish(subject, payload, {

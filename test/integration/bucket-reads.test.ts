@@ -1,0 +1,58 @@
+// What readers of buckets get: the changes of keys, and an error for an entry that is no JSON.
+import { Effect, Fiber } from "effect"
+import { assert, it } from "vitest"
+import { endpointHash } from "#domain/subscription/owners.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { keys } from "#streams/buckets.ts"
+import { until } from "../support/client.ts"
+import { useEmptyNats } from "../support/use-service.ts"
+import { tokenOf } from "../support/users.ts"
+
+const shared = useEmptyNats({ syncAlways: false })
+
+const withBuckets = (
+  program: (buckets: Buckets["Service"], nats: Nats["Service"]) => Effect.Effect<void, unknown>
+) =>
+  Effect.gen(function* () {
+    yield* provision(1)
+    yield* program(yield* Buckets, yield* Nats)
+  }).pipe(Effect.provide(natsLayer({ url: shared.nats.url, name: "test" })), Effect.runPromise)
+
+it("fails a read of an entry that is no JSON, and keeps the connection", () =>
+  withBuckets((buckets, { nc }) =>
+    Effect.gen(function* () {
+      const { client_id } = nc.info!
+      yield* buckets.putText("registrations", "broken.one", "secret text", 0)
+      const begin = performance.now()
+      const failure = yield* Effect.flip(buckets.getMany("registrations", ["broken.>"], 0))
+      assert.isBelow(performance.now() - begin, 2_000)
+      assert.notInclude(JSON.stringify(failure), "secret")
+      assert.deepEqual(yield* buckets.getMany("registrations", ["whole.>"], 0), [])
+      assert.equal(nc.info!.client_id, client_id)
+    })
+  ))
+
+it("tells of changes of lists, and not of pages with owners of endpoints", () =>
+  withBuckets((buckets) =>
+    Effect.gen(function* () {
+      const changed: Array<string> = []
+      const begin = yield* buckets.revision("subscriptions")
+      const following = yield* Effect.forkChild(
+        buckets.changes("subscriptions", begin, (key) => changed.push(key))
+      )
+      const [ann, bob] = [keys.subscriptions(tokenOf("ann")), keys.subscriptions(tokenOf("bob"))]
+      const page = keys.endpointOwners(endpointHash("https://push.example.org/1"))
+      for (const key of [ann, page, bob]) yield* buckets.putText("subscriptions", key, "{}", 0)
+      yield* Effect.promise(() =>
+        until(
+          async () => changed,
+          (all) => all.length > 1
+        )
+      )
+      yield* Fiber.interrupt(following)
+      assert.deepEqual(changed, [ann, bob])
+    })
+  ))
