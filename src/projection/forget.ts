@@ -126,9 +126,9 @@ export const findEnded = Effect.fnUntraced(function* ({ ended, forgetMax }: Sets
 
 /**
  * Adds the channels that an earlier run did not forget, and those that a killed nats-server brought
- * back. Reads the whole bucket: a second for 100,000 channels.
+ * back. False: there are more. Reads the whole bucket: a second for 100,000 channels.
  */
-export const findUnused = Effect.fnUntraced(function* ({ unused }: Sets) {
+export const findUnused = Effect.fnUntraced(function* ({ forgetMax, unused }: Sets) {
   const begins = new Map<string, ChannelBegin>()
   const counts = new Map<ChannelToken, ChannelRegistrations | undefined>()
   yield* eachEntry("channels", (key, value) => {
@@ -137,7 +137,10 @@ export const findUnused = Effect.fnUntraced(function* ({ unused }: Sets) {
     else if ("registrations" in value) counts.set(place.channel, value)
     else counts.set(place.channel, counts.get(place.channel))
   })
-  for (const [channel, count] of counts)
-    if (isUnused(count, begins.get(beginKey(channel)))) unused.add(channel)
+  for (const [channel, count] of counts) {
+    if (!isUnused(count, begins.get(beginKey(channel)))) continue
+    if (unused.size >= forgetMax) return false
+    unused.add(channel)
+  }
   return true
 })
