@@ -208,7 +208,7 @@ torture: install ## Break everything by a seed and check every promise: make tor
 	@node test/torture/main.ts $(ARGS)
 
 bench: install ## Measure pushes, distances, broadcasts, requests, sizes (ARGS=distance: one).
-	@set -e; for part in $(or $(ARGS),run distance small gateway sizes); do \
+	@set -e; for part in $(or $(ARGS),run distance small gateway sizes memory); do \
 	  node test/bench/$$part.ts; done
 
 streams: install ## Show every stream, consumer, follower and bucket (ARGS=--live: their state).

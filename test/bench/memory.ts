@@ -1,10 +1,12 @@
-// `make bench ARGS=memory`: the resident memory of a process with all roles at its start, at its
-// highest and two minutes after its largest broadcast; CPU and first receipt by the size of the
-// broadcast; and the CPU that it takes at rest. It prints and asserts nothing. BENCH_SIZES (default
-// 1000,20000,100000) are the sizes. BENCH_BEFORE: the folder of another commit of Bellcast with its
-// packages, which is measured first, in the same run.
+// `make bench ARGS=memory`: the resident memory of a process with all roles at its start, with an
+// embedded nats-server and without, at its highest and two minutes after its largest broadcast; CPU
+// and first receipt by the size of the broadcast; and the CPU that it takes at rest. It prints and
+// asserts nothing. BENCH_SIZES are the sizes. BENCH_BEFORE: the folder of another commit of
+// Bellcast with its packages, which is measured first, in the same run.
 import { readFileSync } from "node:fs"
-import { cpus } from "node:os"
+import { mkdtemp, rm } from "node:fs/promises"
+import { cpus, tmpdir } from "node:os"
+import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { finished, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
@@ -13,8 +15,11 @@ import { trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { startNats, startSink } from "./servers.ts"
 
-const sizes = (process.env["BENCH_SIZES"] ?? "1000,20000,100000").split(",").map(Number)
+const usualSizes = "1000,10000,20000,100000,200000"
+const sizes = (process.env["BENCH_SIZES"] ?? usualSizes).split(",").map(Number)
 const largest = Math.max(...sizes)
+/** The size that the CPU of others is compared with, if it is measured. */
+const comparedSize = 10_000
 /** Broadcasts of each size; medians are printed. */
 const rounds = 5
 const restMillis = 30_000
@@ -41,14 +46,27 @@ const restOf = async (pids: ReadonlyArray<number>) => {
   )
 }
 
+const programOf = (program: string | undefined) => (program === undefined ? {} : { program })
+
+/** Resident memory of a process that is ready and has started its nats-server. */
+const embeddedStart = async (program: string | undefined): Promise<string> => {
+  const cwd = await mkdtemp(join(tmpdir(), "bellcast-bench-"))
+  const service = await startService({ cwd, ...programOf(program) })
+  const memory = mebibytesOf(service.process.pid!, "VmRSS")
+  await service.stop()
+  await rm(cwd, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  return memory
+}
+
 const measure = async (name: string, program: string | undefined) => {
+  const embedded = await embeddedStart(program)
   const nats = await startNats()
   const sink = await startSink()
   const subscriptions = await sink.subscribe(largest)
   await using service = await startService({
     natsUrl: nats.url,
     env: trustingEnvironment,
-    ...(program === undefined ? {} : { program })
+    ...programOf(program)
   })
   const pids = [service.process.pid!, nats.pid]
   const [servicePid, natsPid] = [service.process.pid!, nats.pid]
@@ -74,16 +92,20 @@ const measure = async (name: string, program: string | undefined) => {
     const cpu = ((cpuSecondsOf(servicePid) - before) * 1_000) / size
     return { cpu, rate, first: (await sink.latencies(acceptedAt)).first }
   }
-  say(`\n${name}: at the start ${start} MiB, at rest ${rested} MiB`)
+  say(`\n${name}: at the start ${start} MiB (embedded ${embedded}), at rest ${rested} MiB`)
   say(`CPU at rest: ${rest[0]} of a core, nats-server ${rest[1]}`)
+  let compared: number | undefined
   for (const size of sizes) {
     await broadcast(size)
     const all: Array<Awaited<ReturnType<typeof broadcast>>> = []
     for (let round = 0; round < rounds; round++) all.push(await broadcast(size))
     const of = (field: "cpu" | "first" | "rate") => median(all.map((each) => each[field]))
+    const cpu = of("cpu")
+    if (size === comparedSize) compared = cpu
+    const ratio = compared === undefined ? "" : ` (${(cpu / compared).toFixed(2)} x)`
     say(
       `${String(size).padStart(7)}: first receipt ${of("first").toFixed(0)} ms after the 202, ` +
-        `${of("cpu").toFixed(3)} s of CPU per 1,000, ${of("rate").toFixed(0)} pushes/s; ` +
+        `${cpu.toFixed(3)} s of CPU per 1,000${ratio}, ${of("rate").toFixed(0)} pushes/s; ` +
         `at the highest ${mebibytesOf(servicePid, "VmHWM")} MiB, ` +
         `nats-server ${mebibytesOf(natsPid, "VmHWM")}`
     )
