@@ -4,7 +4,7 @@ import { totalmem } from "node:os"
 /**
  * Share of the memory for nats-server: a broadcast to a million users took 3.1 GiB of it without a
  * limit. The rest of the memory is for the service and for the system's cache of files. A broadcast
- * to 100,000 takes 470 MiB of the service, by default (delivery/README.md has it for other sizes of
+ * to 100,000 takes 500 MiB of the service, by default (delivery/README.md has it for other sizes of
  * its caches).
  */
 const share = 0.6
