@@ -30,12 +30,12 @@ export interface Requests {
    * with each until it returns true; `failed` if that takes too long, if nothing could be sent, or
    * if `receive` throws. The returned function stops waiting.
    */
-  readonly open: (
+  readonly requestMany: (
     request: Outgoing,
     receive: (msg: Msg) => boolean,
     failed: (error: Failure) => void
   ) => () => void
-  /** As `open`, with one response. */
+  /** As `requestMany`, with one response. */
   readonly send: <A>(
     subject: string,
     payload: string,
@@ -91,12 +91,12 @@ export const makeRequests = (
   nc: NatsConnection,
   { inboxPrefix, jsDomain }: RequestOptions = {}
 ): Requests => {
-  const open = makeOpen(nc, inboxPrefix)
-  const send = makeSend(open)
+  const requestMany = makeRequestMany(nc, inboxPrefix)
+  const send = makeSend(requestMany)
   const api = jsDomain === undefined ? "$JS.API" : `$JS.${jsDomain}.API`
   const request = makeRequest(send, api)
   return {
-    open,
+    requestMany,
     send,
     api,
     publish: (subject, payload, headers) => {
@@ -117,7 +117,10 @@ export const makeRequests = (
   }
 }
 
-const makeOpen = (nc: NatsConnection, inboxPrefix: string | undefined): Requests["open"] => {
+const makeRequestMany = (
+  nc: NatsConnection,
+  inboxPrefix: string | undefined
+): Requests["requestMany"] => {
   const prefix = `${createInbox(inboxPrefix)}.`
   const waiting = new Map<string, (msg: Msg) => void>()
   let last = 0
@@ -158,7 +161,7 @@ const makeOpen = (nc: NatsConnection, inboxPrefix: string | undefined): Requests
 }
 
 const makeSend =
-  (open: Requests["open"]): Requests["send"] =>
+  (requestMany: Requests["requestMany"]): Requests["send"] =>
   <A>(
     subject: string,
     payload: string,
@@ -166,7 +169,7 @@ const makeSend =
     headers: Headers | undefined,
     received: Received<A>
   ) =>
-    open(
+    requestMany(
       { subject, payload, timeoutMillis, headers },
       (msg) => {
         received(parseResponse<A>(msg))

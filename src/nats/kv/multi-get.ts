@@ -56,7 +56,7 @@ const resultOf = (msg: Msg, entries: ReadonlyArray<Entry>): MultiGet | undefined
 
 /** Reads the entries of these keys or wildcards from whichever replica responds. */
 export const multiGet = (
-  { api, open }: Nats["Service"],
+  { api, requestMany }: Nats["Service"],
   bucket: BucketName,
   filters: ReadonlyArray<string>
 ): Effect.Effect<MultiGet, NatsUnavailable> =>
@@ -82,5 +82,5 @@ export const multiGet = (
     }
     const subject = `${api}.DIRECT.GET.${bucketStream(bucket)}`
     const payload = JSON.stringify(request)
-    return Effect.sync(open({ subject, payload, timeoutMillis }, receive, fail))
+    return Effect.sync(requestMany({ subject, payload, timeoutMillis }, receive, fail))
   })

@@ -35,7 +35,7 @@ const readFromLeader = ({ message }: Door, bucket: BucketName, key: string): Fou
   )
 
 /** Asks the only replica. */
-const readFromReplica = ({ api, open }: Door, bucket: BucketName, key: string): Direct =>
+const readFromReplica = ({ api, requestMany }: Door, bucket: BucketName, key: string): Direct =>
   Effect.callback((resume) => {
     const receive = (msg: Msg): boolean => {
       const { code = 0 } = msg.headers ?? {}
@@ -46,7 +46,7 @@ const readFromReplica = ({ api, open }: Door, bucket: BucketName, key: string): 
     }
     const subject = `${api}.DIRECT.GET.${bucketStream(bucket)}.${bucketSubject(bucket, key)}`
     const fail = (cause: unknown) => resume(Effect.fail(unavailable(`get ${bucket}`)(cause)))
-    return Effect.sync(open({ subject, payload: "", timeoutMillis }, receive, fail))
+    return Effect.sync(requestMany({ subject, payload: "", timeoutMillis }, receive, fail))
   })
 
 /** Tells, without waiting, whether a bucket has one replica; false: more, or not known yet. */
