@@ -1,5 +1,5 @@
 // The KV buckets: projections that the gateway, the planner and delivery read. `bellcast rebuild`
-// can delete all but the last and make them again from the streams.
+// makes all but `cache` equal to the streams.
 import type { BucketSpec } from "./spec.ts"
 import { type ChannelToken, shardPath, type UserToken } from "./tokens.ts"
 

@@ -122,12 +122,10 @@ const respond = (nc: NatsConnection, state: State) =>
   )
 
 const requestLatest = (nc: NatsConnection, state: State) =>
-  Effect.tryPromise(() =>
-    nc.request(subjects.appliedGet, undefined, { timeout: requestMillis })
-  ).pipe(
-    Effect.map((msg) => receive(state, msg.json())),
-    Effect.ignore
-  )
+  Effect.tryPromise(async () => {
+    const msg = await nc.request(subjects.appliedGet, undefined, { timeout: requestMillis })
+    receive(state, msg.json())
+  }).pipe(Effect.ignore)
 
 const appliedWithin = Effect.fnUntraced(function* (
   nc: NatsConnection,
