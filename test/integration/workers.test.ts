@@ -77,7 +77,8 @@ describe("a worker whose credentials were refused", () => {
     const [saw, told] = await service.whoSaw(/refuses our credentials \(/)
     await says(told, /refuses our credentials, another worker says/)
     await using late = await service.work()
-    await says(late, /refuses our credentials, another worker says/)
+    // On a busy machine its own request is refused before it is told.
+    await says(late, /refuses our credentials/)
     await saw.stop()
     const second = await publish(service.url, "refused", { n: 2 })
     await until(
