@@ -1,4 +1,4 @@
-// What readers of buckets get: the changes of keys, and an error for an entry that is no JSON.
+// Reads of buckets: the changes of their keys, and an error for an entry that is no JSON.
 import { Effect, Fiber } from "effect"
 import { assert, it } from "vitest"
 import { endpointHash } from "#domain/subscription/owners.ts"

@@ -1,4 +1,4 @@
-// What a process believes of how far the projection is: not what is no watermark.
+// The watermark of the projection, where somebody answers with something else.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { Watermark } from "#nats/follower/watermark.ts"
