@@ -207,7 +207,7 @@ torture: export NODES := $(or $(NODES),1)
 torture: install ## Break everything by a seed and check every promise: make torture SEED=1 NODES=3.
 	@node test/torture/main.ts $(ARGS)
 
-bench: install ## Measure pushes, distances, broadcasts, requests, sizes (ARGS=distance: one).
+bench: install ## Measure pushes, distances, requests, sizes, memory (ARGS=distance: one).
 	@set -e; for part in $(or $(ARGS),run distance small gateway sizes memory); do \
 	  node test/bench/$$part.ts; done
 
