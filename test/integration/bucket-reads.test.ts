@@ -1,13 +1,13 @@
-// Reads of buckets: the changes of their keys, and an error for an entry that is no JSON.
+// Reads of buckets: what they cost, the changes of keys, and an error for an entry that is no JSON.
 import { inspect } from "node:util"
 import { Effect, Fiber } from "effect"
 import { assert, it } from "vitest"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
-import { Buckets } from "#nats/kv/bucket.ts"
+import { Buckets, builtMillis } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { keys } from "#streams/buckets.ts"
+import { keys, metaKey } from "#streams/buckets.ts"
 import { until } from "../support/client.ts"
 import { useEmptyNats } from "../support/use-service.ts"
 import { tokenOf } from "../support/users.ts"
@@ -55,5 +55,37 @@ it("tells of changes of lists, and not of pages with owners of endpoints", () =>
       )
       yield* Fiber.interrupt(following)
       assert.deepEqual(changed, [ann, bob])
+    })
+  ))
+
+it("asks once whether a bucket is built, for all that find no entry at one moment", () =>
+  withBuckets((buckets, { nc }) =>
+    Effect.gen(function* () {
+      const readers = 50
+      // Asks for the number of replicas, too.
+      yield* buckets.get("channels", "nobody")
+      yield* Effect.sleep(2 * builtMillis)
+      const before = nc.stats().outMsgs
+      const found = yield* Effect.forEach(
+        Array.from({ length: readers }, (_, n) => `nobody${n}`),
+        (key) => buckets.get("channels", key),
+        { concurrency: "unbounded" }
+      )
+      assert.isTrue(found.every((entry) => entry === undefined))
+      assert.equal(nc.stats().outMsgs - before, readers + 1)
+    })
+  ))
+
+it("asks again after a bucket was found unbuilt", () =>
+  withBuckets((buckets) =>
+    Effect.gen(function* () {
+      const meta = yield* buckets.get("channels", metaKey)
+      yield* buckets.putText("channels", metaKey, "", meta!.revision)
+      yield* Effect.sleep(2 * builtMillis)
+      const get = buckets.get("channels", "nobody")
+      assert.equal((yield* Effect.flip(get))._tag, "NatsUnavailable")
+      const revision = yield* buckets.revision("channels")
+      yield* buckets.put("channels", metaKey, meta!.value, revision)
+      assert.isUndefined(yield* get)
     })
   ))

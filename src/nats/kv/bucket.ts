@@ -2,6 +2,7 @@
 // a replica that has a given revision.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
@@ -120,26 +121,47 @@ export class Buckets extends Context.Service<
 type Door = Nats["Service"]
 
 /**
- * After a reader has read `meta`, it takes the bucket as built for this long. What marks a bucket
- * as unbuilt, or makes it again, waits for twice this long before entries are missing.
+ * A reader that has read `meta` takes the bucket as built for this long after it asked. What marks
+ * a bucket as unbuilt, or makes it again, waits for twice this long before entries are missing.
  */
 export const builtMillis = 100
 
+type ReadOne = ReturnType<typeof makeReadOne>
+
+/** Fails if a bucket that was lost is being rebuilt: it lacks entries that there are. */
+const makeCheckBuilt = (read: ReadOne, scope: Scope.Scope) => {
+  const checks = new Map<
+    BucketName,
+    { began: number; result: Fiber.Fiber<void, NatsUnavailable> }
+  >()
+  const readMeta = Effect.fnUntraced(
+    function* (bucket: BucketName) {
+      const meta = yield* read(bucket, metaKey)
+      if (meta === undefined || isUnbuilt(meta.value)) return yield* unbuilt(bucket)
+    },
+    (check, bucket) => Effect.tapError(check, () => Effect.sync(() => checks.delete(bucket)))
+  )
+  return Effect.fnUntraced(function* (bucket: BucketName) {
+    const now = performance.now()
+    const latest = checks.get(bucket)
+    if (latest !== undefined && now < latest.began + builtMillis)
+      return yield* Fiber.join(latest.result)
+    // In the scope, because other callers join it: this one may be interrupted.
+    const result = yield* Effect.forkIn(readMeta(bucket), scope)
+    checks.set(bucket, { began: now, result })
+    return yield* Fiber.join(result)
+  })
+}
+
 const getWith = (nats: Door, scope: Scope.Scope) => {
-  const builtAt = new Map<BucketName, number>()
   const read = makeReadOne(nats, scope)
+  const checkBuilt = makeCheckBuilt(read, scope)
   return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
     const found = yield* read(bucket, key)
     if (found !== undefined || key === metaKey || bucket === "cache") return found
     // Most endpoints have no page. Readers of pages read a list of the bucket, too, and that read
     // finds out whether the bucket is built.
-    if (isEndpointOwners(key)) return undefined
-    const now = performance.now()
-    if (now < (builtAt.get(bucket) ?? -builtMillis) + builtMillis) return undefined
-    // A bucket that was lost and is being rebuilt lacks entries that there are.
-    const meta = yield* read(bucket, metaKey)
-    if (meta === undefined || isUnbuilt(meta.value)) return yield* unbuilt(bucket)
-    builtAt.set(bucket, now)
+    if (!isEndpointOwners(key)) yield* checkBuilt(bucket)
     return undefined
   })
 }
