@@ -81,10 +81,14 @@ interface Use {
 export const isWorthHalt = ({ caches, garbage, heap }: Use): boolean =>
   garbage >= garbageMin && Math.min(heap, programBytes + caches) <= inUseMax
 
-const upkeep = Effect.fnUntraced(function* (caches: CacheMemory) {
-  const collect = collector()
-  // The first collection gives back what the start needed.
-  let collected = { heapTotal: 0, caches: 0 }
+/** What the process has in use just after a collection, in bytes. */
+const afterCollection = (caches: CacheMemory) => ({
+  heapTotal: process.memoryUsage().heapTotal,
+  caches: caches.bytes
+})
+
+const sweep = Effect.fnUntraced(function* (caches: CacheMemory, collect: () => void) {
+  let collected = afterCollection(caches)
   // V8's heap does not show the memory of public keys, which a collection gives back.
   let droppedBytes = 0
   let before = cpuMillis()
@@ -102,7 +106,7 @@ const upkeep = Effect.fnUntraced(function* (caches: CacheMemory) {
     const garbage = Math.max(0, heapTotal - collected.heapTotal - cached) + droppedBytes
     if (!isWorthHalt({ heap: heapUsed, caches: caches.bytes, garbage })) continue
     collect()
-    collected = { heapTotal: process.memoryUsage().heapTotal, caches: caches.bytes }
+    collected = afterCollection(caches)
     droppedBytes = 0
     before = cpuMillis()
   }
@@ -131,8 +135,19 @@ export const cachesLayer = Layer.effect(
           for (const { remove } of metrics) remove()
         })
     )
-    yield* Effect.forkScoped(upkeep(caches))
     yield* Effect.forkScoped(limitGrowth)
     return caches
+  })
+)
+
+/**
+ * Gives back the memory that the start needed, before the process is ready (45 MiB; it halts for
+ * 0.05 s), and later what a broadcast needed.
+ */
+export const upkeepLayer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const collect = collector()
+    collect()
+    yield* Effect.forkScoped(sweep(yield* Caches, collect))
   })
 )
