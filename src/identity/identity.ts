@@ -2,7 +2,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { makeLruCache } from "#basics/lru-cache.ts"
 import { natsPolicy, nobodyIdFault } from "#domain/publisher.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated } from "#telemetry/request-metrics.ts"
@@ -58,9 +57,6 @@ export interface Identified {
   readonly invalid: ReadonlyMap<string, Invalid>
 }
 
-/** Users whose pseudonyms are in memory. */
-const cachedMax = 5_000
-
 type Failure = IdentityUnavailable | TooManyFailures
 
 const makePolicy = ({ module, name }: NamedPolicy) =>
@@ -70,14 +66,12 @@ const makePolicy = ({ module, name }: NamedPolicy) =>
 const makeCallers = (secret: string) => {
   const pseudonymOf = pseudonyms(secret)
   const nameOf = userNames(secret)
-  const tokens = makeLruCache<UserToken>(cachedMax)
   type From = Pick<Policy, "name" | "verifies">
   return ({ name: policy, verifies: verified }: From, known: Known): Caller => {
     const id = `${policy}:${nameOf(known.user)}`
-    const user = tokens.of(id, () => pseudonymOf(id))
     const { groups, rights } = known
     const principals = principalsOf(id, policy, groups.map(nameOf))
-    return { id, policy, verified, user, principals, ...(rights && { rights }) }
+    return { id, policy, verified, user: pseudonymOf(id), principals, ...(rights && { rights }) }
   }
 }
 

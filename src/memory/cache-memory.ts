@@ -5,7 +5,7 @@ import { cacheBytesMax } from "#config"
 /** The share of each cache, in parts of 64 of the budget. */
 const parts = {
   /** Public keys that are ready for encryption: making one ready is a sixth of a push's cost. */
-  "public-keys": 29,
+  "public-keys": 28,
   /** The lists of subscriptions that delivery reads, as text. */
   subscriptions: 15,
   /** The registered users of shards, as text. */
@@ -21,7 +21,11 @@ const parts = {
   /** Entries that the tally has changed or may change next. */
   tally: 3,
   /** Verified tokens. */
-  logins: 4
+  logins: 3,
+  /** Which of several login servers knows a token. */
+  "token-owners": 1,
+  /** Which channels somebody has joined. */
+  channels: 1
 }
 
 export type CacheName = keyof typeof parts

@@ -1,7 +1,7 @@
 // Verdicts on verified tokens, within a share of the memory of all caches.
 import * as Effect from "effect/Effect"
 import { Caches } from "#memory/cache-memory.ts"
-import { ReadMemory } from "#memory/read-memory.ts"
+import { ExpiringMemory } from "#memory/expiring-memory.ts"
 import type { Known } from "../verdict.ts"
 
 /** Bytes of V8's heap (measured): a verdict with its key; a name, without its characters. */
@@ -21,17 +21,9 @@ export interface KnownVerdicts {
 }
 
 export const makeKnownVerdicts = Effect.map(Caches, (caches): KnownVerdicts => {
-  const memory = new ReadMemory<{ readonly verdict: Known; readonly until: number }>(
-    caches.share("logins"),
-    1
-  )
+  const memory = new ExpiringMemory<Known>(caches.share("logins"))
   return {
-    get: (key, now) => {
-      const found = memory.find(key)
-      if (found === undefined || found.until > now) return found?.verdict
-      memory.drop(key)
-      return undefined
-    },
-    set: (key, verdict, until) => memory.place(key, { verdict, until }, bytesOf(verdict))
+    get: (key, now) => memory.get(key, now),
+    set: (key, verdict, until) => memory.set(key, verdict, until, bytesOf(verdict))
   }
 })

@@ -2,14 +2,15 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { makeExpiringMap } from "#basics/expiring-map.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
+import { Caches } from "#memory/cache-memory.ts"
+import { ExpiringMemory } from "#memory/expiring-memory.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { Buckets } from "../kv/bucket.ts"
 
-/** Channels in memory: about 300 bytes each. */
-const knownMax = 10_000
+/** Of V8's heap, for a channel in memory. */
+const channelBytes = 300
 /** A channel that was joined counts as joined for so long. */
 const joinedMillis = 60_000
 /**
@@ -37,13 +38,13 @@ export class JoinedChannels extends Context.Service<
     JoinedChannels,
     Effect.gen(function* () {
       const buckets = yield* Buckets
-      const known = makeExpiringMap<"joined" | "empty">(knownMax)
+      const known = new ExpiringMemory<"joined" | "empty">((yield* Caches).share("channels"))
       const readIsEmpty = (channel: ChannelToken, now: number) =>
         buckets.get("channels", keys.channelRegistrations(channel)).pipe(
           Effect.map((entry) => {
             const isJoined = (entry?.value.registrations ?? 0) > 0
-            if (isJoined) known.set(channel, "joined", now + joinedMillis)
-            else known.set(channel, "empty", now + emptyMillis)
+            if (isJoined) known.set(channel, "joined", now + joinedMillis, channelBytes)
+            else known.set(channel, "empty", now + emptyMillis, channelBytes)
             return !isJoined
           }),
           Effect.timeoutOrElse({ duration: readMillis, orElse: () => Effect.succeed(false) }),
