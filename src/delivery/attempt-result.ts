@@ -1,4 +1,4 @@
-// The end of an attempt at a push: read from the response (push/classify.ts), then judged by the
+// The end of an attempt at a push: read from the response (push/post.ts), then judged by the
 // state of the push service (push-service/push-service.ts), or decided before anything is sent.
 // jobs/record/record.ts makes the recorded outcome of it.
 import type {

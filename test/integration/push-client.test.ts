@@ -7,8 +7,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Settings } from "#config"
-import { classify } from "#delivery/push/classify.ts"
-import { PushClient } from "#delivery/push/client.ts"
+import { classify, PushClient } from "#delivery/push/post.ts"
 import type { PushResponse } from "#delivery/push/transport/response.ts"
 
 const layerWith = (env: Readonly<Record<string, string>>) =>

@@ -3,7 +3,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { ResponseResult } from "#delivery/attempt-result.ts"
-import { classify } from "#delivery/push/classify.ts"
+import { classify } from "#delivery/push/post.ts"
 import type { PushResponse } from "#delivery/push/transport/response.ts"
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0)

@@ -1,6 +1,6 @@
 // Retry-After of a push service: seconds or a date, and what counts as absent.
 import { assert, describe, it } from "@effect/vitest"
-import { classify } from "#delivery/push/classify.ts"
+import { classify } from "#delivery/push/post.ts"
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0)
 

@@ -39,16 +39,21 @@ export const handOn = Effect.fnUntraced(function* (
   })
 })
 
+/** Whether the pushes of a job must not be sent now. Else they are sent, or end as cancelled. */
+export const isHeld = ({ orderOf }: Pick<JobTools, "orderOf">, job: Job): boolean => {
+  const order = orderOf(job)
+  return order === "hold" || order === "old"
+}
+
 /**
- * Returns the acknowledgement of a delivery whose pushes must not be sent now. Undefined: they are
- * sent, or end as cancelled.
+ * Returns the acknowledgement of a delivery of a job that is held.
  * `isStored`: whether all that follows from stored outcomes is stored, too.
  */
 export type Hold = (
   delivery: Delivery,
   job: Job,
   isStored?: Effect.Effect<boolean, NatsUnavailable>
-) => Effect.Effect<Ack | undefined, NatsUnavailable>
+) => Effect.Effect<Ack, NatsUnavailable>
 
 export const makeHold = (
   log: EventLog["Service"],
@@ -60,7 +65,6 @@ export const makeHold = (
     isStored = Effect.succeed(true)
   ) {
     const order = orderOf(job)
-    if (order === "send" || order === "cancel") return undefined
     if (!(yield* isStored)) return laterPostponed(deliveryCount)
     // The resume may have looked for jobs before this one was stored.
     if (order === "old") yield* handOn(log, { job, subject, storedAt: at }, runOf(job.broadcast))

@@ -20,9 +20,8 @@ import type { Target } from "../push/target.ts"
 import { fullMillis } from "../push-service/queue.ts"
 import type { Turn } from "../rate/turns.ts"
 import { type Gone, presentTarget } from "../recipients/present-target.ts"
-import { makeHold } from "./hold.ts"
+import { isHeld, makeHold } from "./hold.ts"
 import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
-import type { Payload, Payloads } from "./payloads.ts"
 import { makePlaces } from "./places.ts"
 import { laterPostponed, type Recorded } from "./record/follow-ups.ts"
 import {
@@ -34,7 +33,7 @@ import {
   unsentResult
 } from "./record/record.ts"
 import { conflictLeaves } from "./record/until-written.ts"
-import type { JobTools } from "./tools.ts"
+import type { JobTools, Payload, Payloads } from "./tools.ts"
 
 const left = later(1_000)
 /** A read older than this is repeated before the push is sent: the browser may have moved. */
@@ -220,8 +219,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const last = yield* log.last("work", outcomeSubject.retry(job))
     const previous = lastResult(last)
     const hasEnded = previous !== undefined && previous.fate !== "retrying"
-    const held = hasEnded ? undefined : yield* hold(delivery, job)
-    if (held !== undefined) return held
+    if (!hasEnded && isHeld(tools, job)) return yield* hold(delivery, job)
     const waitMillis = hasEnded || orderOf(job) === "cancel" ? 0 : waitOf(given, last, now)
     if (waitMillis > 0) return later(waitMillis)
     const found = yield* payload(job)

@@ -1,53 +1,131 @@
-// Records the results of one delivery of a shard job, in batches, and proves by them that the shard
-// is still this worker's.
-import type * as Cause from "effect/Cause"
+// Whose a shard is: its outcomes in WORK say so, and the worker that claims it. Records the results
+// of one delivery of a shard job, in batches, and proves by them that the shard is still this
+// worker's.
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Latch from "effect/Latch"
-import type * as Semaphore from "effect/Semaphore"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { ShardJob } from "#domain/job.ts"
-import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
-import type { Bodies } from "../push/encrypt.ts"
+import { type PushResult, pushKey } from "#domain/outcome.ts"
+import type { EventLog } from "#nats/stream/event-log.ts"
+import type { Target } from "../push/target.ts"
+import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
-import type { Payload } from "./payloads.ts"
-import type { Begin } from "./push-batches.ts"
-import type { Recorded } from "./record/follow-ups.ts"
-import { provenMillis } from "./record/record.ts"
-import type { ShardTools } from "./tools.ts"
+import { unfinished } from "./record/follow-ups.ts"
+import { outcomeSubject, provenMillis, type Record } from "./record/record.ts"
+import type { Claimed, Past, ShardRun } from "./tools.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */
 const resultsMax = 64
 /** The time for which a result waits for others to be recorded with. */
 const flushMillis = 20
 
-/** The state of one delivery of a shard job. */
-export interface ShardRun {
-  readonly tools: ShardTools
-  readonly job: ShardJob
-  readonly subject: string
-  readonly check: Audience["check"]
-  readonly bodies: Bodies
-  readonly variantOf: Payload["variantOf"]
-  readonly begin: Begin
-  /** When the rest of the shard is left to the next delivery, by the monotonic clock. */
-  readonly leaveAt: number
-  readonly flushing: Semaphore.Semaphore
-  readonly results: Array<Recorded & { readonly permit: boolean }>
-  /** Open while results wait to be recorded. */
-  readonly hasResults: Latch.Latch
-  /** Sequence of the last outcome. */
-  seq: number
-  /** When the append of the last outcome began, by the monotonic clock. */
-  provenAt: number
-  /** Permits of this shard's pushes. */
-  permits: number
-  /** Pushes left to the next delivery of the job. */
-  left: number
-  /** Removals, strikes or retries are not stored: the next delivery of the job stores them. */
-  isPostponed: boolean
-  /** Set when an outcome cannot be written: nothing more is sent, and later writes fail too. */
-  failure: Cause.Cause<AppendConflict | NatsUnavailable> | undefined
+const nothing: Past = {
+  seq: 0,
+  declared: 0,
+  final: false,
+  released: false,
+  at: 0,
+  isPostponed: false,
+  results: new Map(),
+  runs: new Map()
 }
+
+const readPast = Effect.fnUntraced(function* (log: EventLog["Service"], subject: string) {
+  if ((yield* log.last("work", subject)) === undefined) return nothing
+  let past = nothing
+  const results = new Map<string, PushResult>()
+  const runs = new Map<string, number>()
+  yield* log.replay("work", [subject], ({ at, message, seq }) =>
+    Effect.sync(() => {
+      if (message.type !== "outcome/1") return
+      for (const result of message.results) {
+        const key = pushKey(result.user, result.subscription)
+        results.set(key, result)
+        runs.set(key, message.run ?? 0)
+      }
+      const declared = past.declared + message.pushes
+      const { final, released = false } = message
+      past = { ...past, seq, at, declared, final, released, results, runs }
+    })
+  )
+  return past
+})
+
+/** Age of an outcome from which on its worker sends nothing more because of it. */
+const claimMillisOf = (pushTimeoutMillis: number): number =>
+  provenMillis + attemptLimitsOf(pushTimeoutMillis).attemptMillis
+
+/** Returns functions that claim a shard, unless nothing of it is left to send. */
+export const makeClaim = (log: EventLog["Service"], record: Record, pushTimeoutMillis: number) => {
+  /**
+   * Writes the size of the shard before anything is sent: where that cannot be written, outcomes
+   * could not be either. Fails with AppendConflict when another worker has the shard.
+   */
+  const claim = Effect.fnUntraced(function* (
+    job: ShardJob,
+    past: Past,
+    { targets, withoutSubscription }: Audience
+  ) {
+    const isNew = ({ id, user }: Target) => !past.results.has(pushKey(user, id))
+    const total = past.results.size + targets.filter(isNew).length
+    const claimedAt = yield* monotonicMillis
+    const seq = yield* record.outcome(outcomeSubject.shard(job, job.shard), past.seq, {
+      broadcast: job.broadcast,
+      pushes: total - past.declared,
+      results: [],
+      final: false,
+      ...(past.seq > 0 || withoutSubscription === undefined ? {} : { withoutSubscription })
+    })
+    return { ...past, seq, claimedAt } satisfies Claimed
+  })
+
+  /** The past of a shard, after the writes that a killed delivery left out. */
+  const readAndEnsure = Effect.fnUntraced(function* (
+    job: ShardJob,
+    targets: ReadonlyArray<Target>
+  ) {
+    const past = yield* readPast(log, outcomeSubject.shard(job, job.shard))
+    // An earlier delivery may have died between the outcome and what follows from it.
+    const isStored = yield* record.followUpsAgain(job, unfinished(past, targets))
+    return { ...past, isPostponed: !isStored }
+  })
+
+  /**
+   * For a shard of which earlier deliveries may have recorded something. "taken": a worker with a
+   * job of an earlier run may be sending it.
+   */
+  const again = Effect.fnUntraced(function* (job: ShardJob, audience: Audience) {
+    const past = yield* readAndEnsure(job, audience.targets)
+    if (past.final) return past
+    const isTaken = past.seq > 0 && !past.released
+    // A job of a later run is not the one that a worker may still have in hand.
+    if (job.run !== undefined && isTaken) {
+      const age = (yield* Clock.currentTimeMillis) - past.at
+      if (age < claimMillisOf(pushTimeoutMillis)) return "taken" as const
+    }
+    return yield* claim(job, past, audience)
+  })
+
+  /**
+   * Claims without reading; a conflict shows that another delivery began. Unless that one finished,
+   * this one leaves the shard: the other may be sending, and a claim over it would send twice what
+   * it has not recorded. If it died, the ack wait brings the job back.
+   */
+  const first = (job: ShardJob, audience: Audience) =>
+    claim(job, nothing, audience).pipe(
+      Effect.catchTag("AppendConflict", (conflict) =>
+        Effect.filterOrFail(
+          readAndEnsure(job, audience.targets),
+          ({ final }) => final,
+          () => conflict
+        )
+      )
+    )
+
+  return { again, first, readAndEnsure }
+}
+
+export const isClaimed = (past: Past | Claimed): past is Claimed => "claimedAt" in past
 
 export const release = (run: ShardRun, count: number) => {
   run.permits -= count

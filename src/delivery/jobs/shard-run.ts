@@ -1,7 +1,9 @@
 // One delivery of a shard job: sends its pushes and has their results recorded. A push has a permit
 // from before it is sent until its outcome is stored. So a crash sends at most as many pushes twice
 // as there are permits. A push is sent only while a stored outcome proves that the shard is still
-// this worker's.
+// this worker's. The pushes of all shards begin in small batches, one for each turn of the event
+// loop. All at once, the first would leave the process after the last is encrypted: 60 microseconds
+// each. The broadcasts that wait take turns.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -17,19 +19,66 @@ import { shareOf } from "../rate/share.ts"
 import type { Turn } from "../rate/turns.ts"
 import type { Audience } from "../recipients/audience.ts"
 import { alongside } from "../recipients/next-shards.ts"
-import { type Claimed, isClaimed, type Past } from "./claim.ts"
-import type { Payload } from "./payloads.ts"
 import { cancelledEnd, outcomeSubject, unsentResult } from "./record/record.ts"
 import {
   add,
   flushRest,
   flushWhenDue,
+  isClaimed,
   isProven,
   prove,
-  release,
-  type ShardRun
+  release
 } from "./shard-record.ts"
-import type { ShardTools } from "./tools.ts"
+import type { Begin, Claimed, Past, Payload, ShardRun, ShardTools } from "./tools.ts"
+
+/** Waits for one turn of the event loop, in which it serves its sockets. */
+const nextTurn = Effect.callback<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
+
+/** Some pushes of one shard that begin together. */
+interface Batch {
+  readonly pushes: number
+  readonly start: Latch.Latch
+}
+
+/** Takes the batch of the broadcast whose turn it is, which is last then. */
+const takeBatch = (waiting: Map<number, Array<Batch>>): Batch => {
+  const [broadcast, batches] = waiting.entries().next().value!
+  waiting.delete(broadcast)
+  const batch = batches.shift()!
+  if (batches.length > 0) waiting.set(broadcast, batches)
+  return batch
+}
+
+/** The pushes of a shard begin `batchSize` at a time; of several small ones, as many together. */
+export const makePushBatches = Effect.fnUntraced(function* (batchSize: number) {
+  /** By broadcast. */
+  const waiting = new Map<number, Array<Batch>>()
+  const hasWaiting = Latch.makeUnsafe()
+  const startSome = Effect.suspend(() => {
+    if (waiting.size === 0) return Effect.andThen(hasWaiting.close, hasWaiting.await)
+    for (let left = batchSize; left > 0 && waiting.size > 0; ) {
+      const batch = takeBatch(waiting)
+      batch.start.openUnsafe()
+      left -= batch.pushes
+    }
+    return nextTurn
+  })
+  yield* Effect.forkScoped(Effect.forever(startSome))
+  return (broadcast: number, pushes: number): Begin => {
+    const batches = Array.from(
+      { length: Math.ceil(pushes / batchSize) },
+      (_, i): Batch => ({
+        pushes: Math.min(batchSize, pushes - i * batchSize),
+        start: Latch.makeUnsafe()
+      })
+    )
+    if (pushes > 0) waiting.set(broadcast, [...(waiting.get(broadcast) ?? []), ...batches])
+    hasWaiting.openUnsafe()
+    return (index) => batches[Math.floor(index / batchSize)]!.start.await
+  }
+})
 
 /**
  * Checks that the user still has the subscription. The proof and the check may each wait for NATS,

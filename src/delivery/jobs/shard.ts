@@ -1,28 +1,85 @@
 // Shard job -> pushes -> outcomes: reads the payload and who the shard goes to, claims the shard
-// for this delivery of its job with what earlier deliveries recorded, and runs its pushes.
+// for this delivery of its job with what earlier deliveries recorded, and runs its pushes. The
+// payload of a broadcast is read once for all its jobs.
 import * as Effect from "effect/Effect"
 import { Settings } from "#config"
-import type { ShardJob } from "#domain/job.ts"
+import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
+import type { BroadcastRef, ShardJob } from "#domain/job.ts"
+import { lookup } from "#domain/locale.ts"
+import type { Message } from "#domain/messages/messages.ts"
 import type { Recipients } from "#domain/recipients.ts"
+import { Caches } from "#memory/cache-memory.ts"
+import { ReadMemory } from "#memory/read-memory.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { sealedAtOnce } from "../push/encrypt.ts"
-import { makeAdmission } from "../recipients/admission.ts"
-import { type Audience, makeAudience } from "../recipients/audience.ts"
+import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { pad, sealedAtOnce } from "../push/encrypt.ts"
+import type { Target } from "../push/target.ts"
+import { type Audience, makeAdmission, makeAudience } from "../recipients/audience.ts"
 import { alongside, appendNext } from "../recipients/next-shards.ts"
-import { makeClaim } from "./claim.ts"
-import { makeHold } from "./hold.ts"
-import type { Payloads } from "./payloads.ts"
-import { makePushBatches } from "./push-batches.ts"
+import { isHeld, makeHold } from "./hold.ts"
 import { laterPostponed } from "./record/follow-ups.ts"
 import { conflictLeaves } from "./record/until-written.ts"
-import { runShard } from "./shard-run.ts"
-import type { JobTools, ShardTools } from "./tools.ts"
+import { makeClaim } from "./shard-record.ts"
+import { makePushBatches, runShard } from "./shard-run.ts"
+import type { JobTools, Payload, Payloads, ShardTools, Variant } from "./tools.ts"
 
 /** A shard that a worker of an earlier run may be sending is looked at again after this time. */
 const takenMillis = 500
 /** A shard that is left with pushes that wait for their turns comes again after this time. */
 const leftMillis = 1_000
+
+/** Bytes of memory: a variant with its language; a user, channel or payload with its objects. */
+const variantBytes = 300
+const itemBytes = 100
+
+const paddedOf = (data: BroadcastBody["data"]): Buffer | undefined => {
+  const payload = payloadOf(data)
+  return payload === undefined ? undefined : pad(payload)
+}
+
+const bytesOf = (variants: ReadonlyArray<Variant>, { channels, except, users }: Recipients) =>
+  variants.reduce((sum, { padded }) => sum + variantBytes + (padded?.length ?? 0), 0) +
+  itemBytes * (1 + channels.length + except.length + users.length)
+
+const readPayload = ({ body, to }: WholeBroadcast): Payload => {
+  const others: Variant = { padded: paddedOf(body.data) }
+  const variants = new Map(
+    Object.entries(body.data_by_locale ?? {}).map(([locale, data]): [string, Variant] => [
+      locale.toLowerCase(),
+      { padded: paddedOf(data), locale }
+    ])
+  )
+  const variantOf = ({ stored }: Target) => {
+    const { locale } = stored.data
+    return lookup(typeof locale === "string" ? locale : "", (tag) => variants.get(tag)) ?? others
+  }
+  return {
+    variantOf: variants.size === 0 ? () => others : variantOf,
+    to,
+    bytes: bytesOf([others, ...variants.values()], to)
+  }
+}
+
+/**
+ * Returns a function that reads the payload of a broadcast and to whom it goes, once: the same
+ * bytes for every push, never copied into a job. Undefined: LOG does not have the broadcast.
+ */
+export const makePayloads: Effect.Effect<Payloads, never, EventLog> = Effect.gen(function* () {
+  const log = yield* EventLog
+  const memory = new ReadMemory<Payload>((yield* Caches).share("payloads"), 1)
+  return Effect.fnUntraced(function* ({ broadcast, payload }: BroadcastRef) {
+    const key = String(broadcast)
+    const known = memory.find(key)
+    if (known !== undefined) return known
+    const stored = yield* log.at("log", broadcast)
+    const whole = stored === undefined ? undefined : yield* wholeBroadcast(log, stored, payload)
+    if (whole === undefined) return undefined
+    const read = readPayload(whole)
+    memory.place(key, read, read.bytes)
+    return read
+  })
+})
 
 /** The acknowledgement of a shard that has pushes left. */
 const laterLeft = ({ draining }: JobTools, { rate }: ShardJob) =>
@@ -45,6 +102,12 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     return !(yield* claim.readAndEnsure(job, targets)).isPostponed
   })
 
+  /** Ends a delivery that leaves pushes to the next one. */
+  const leave = (delivery: Delivery, job: Message<"shard/1">, isPostponed: boolean) =>
+    isHeld(tools, job)
+      ? hold(delivery, job, Effect.succeed(!isPostponed))
+      : Effect.succeed(laterLeft(tools, job))
+
   return Effect.fnUntraced(function* (delivery: Delivery) {
     const { deliveryCount, message } = delivery
     if (message.type !== "shard/1")
@@ -61,21 +124,18 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       const next = appendNext(log, tools, message, true)
       const run = runShard(tools, message, past, found, pushed, next)
       const { isPostponed, left } = yield* run
-      const stored = Effect.succeed(!isPostponed)
-      if (left > 0) return (yield* hold(delivery, message, stored)) ?? laterLeft(tools, message)
+      if (left > 0) return yield* leave(delivery, message, isPostponed)
       yield* next
       return isPostponed ? laterPostponed(deliveryCount) : done
     }, conflictLeaves)
-    const held = yield* hold(delivery, message, isStored)
-    if (held !== undefined) return held
-    const { found, leave } = yield* Effect.tapCause(
+    if (isHeld(tools, message)) return yield* hold(delivery, message, isStored)
+    const { endTurn, found } = yield* Effect.tapCause(
       admitted(message, pushed.to),
       // A shard that cannot be read must not stop those behind it.
       () => appendNext(log, tools, message, false)
     )
-    return yield* Effect.gen(function* () {
-      const heldMeanwhile = yield* hold(delivery, message, isStored)
-      return heldMeanwhile ?? (yield* send(found))
-    }).pipe(Effect.ensuring(leave))
+    return yield* Effect.suspend(() =>
+      isHeld(tools, message) ? hold(delivery, message, isStored) : send(found)
+    ).pipe(Effect.ensuring(endTurn))
   })
 })

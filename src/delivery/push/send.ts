@@ -1,25 +1,20 @@
 // One attempt at one push: finds why it must not be sent, or signs, posts and judges the response.
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type Moment, moment, monotonicOf } from "#clock/moment.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
-import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import { pushKey } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import { States } from "#nats/follower/states.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { Attempt, AttemptResult } from "../attempt-result.ts"
 import type { Push } from "../push-service/push.ts"
 import type { PushService } from "../push-service/push-service.ts"
 import { makePushServices, type PushServices } from "../push-service/push-services.ts"
-import { classify, reasonOfError } from "./classify.ts"
-import { PushClient } from "./client.ts"
 import type { Sealed } from "./encrypt.ts"
-import { clockAhead } from "./http-date.ts"
+import { makePost, reasonOfError } from "./post.ts"
 import { originOf, type Target } from "./target.ts"
 import { attemptLimitsOf, heldCode } from "./transport/exchange.ts"
 import { type Received, type Request, tryFurther } from "./tries.ts"
@@ -112,32 +107,6 @@ const headersOf = (
     : {})
 })
 
-/** Seconds to live. At least 1: WNS refuses 0 (webpush-go #66). */
-const ttlOf = (expiresAt: number, now: number): string =>
-  String(Math.min(Math.max(1, Math.ceil((expiresAt - now) / 1000)), ttlSecondsMax))
-
-const warnOfClock = makeRateLimitedLog(
-  "a push service refuses our credentials and its clock is not ours: a token that has ended, or " +
-    "ends in more than a day, is refused; compare the clock of NATS with an NTP server",
-  Effect.logError
-)
-
-/** Sends one request of an attempt. */
-const post = Effect.fnUntraced(function* (client: PushClient["Service"], request: Request) {
-  const { body, expiresAt, headers, isHeld, path, pushService, waitMillisMax } = request
-  const { host, origin } = pushService
-  headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
-  const response = yield* client.post({ origin, path, headers, body, isHeld, waitMillisMax })
-  if (!("error" in response)) request.waitedMillis += response.waitedMillis
-  const at = yield* moment
-  const result = classify(response, host, at.at)
-  const ahead = "error" in response ? 0 : clockAhead(response.headers["date"], at.at)
-  if (result.reason === "credentials" && ahead !== 0)
-    yield* warnOfClock({ host, aheadSeconds: Math.round(ahead / 1000) })
-  const received: Received = { response, result, at, pushService }
-  return received
-})
-
 /** Without the wait for a connection. At least 1: 0 means that nothing was sent. */
 const millisSince = ({ sentAt }: Push, now: number, waitedMillis = 0): number =>
   Math.max(1, now - sentAt - waitedMillis)
@@ -192,7 +161,8 @@ const attempt = Effect.fnUntraced(function* (
     path: target.stored.data.endpoint.slice(origin.length),
     headers: headersOf(ref, authorization, body !== undefined)
   }
-  const last = yield* tryFurther(tools, request, yield* tools.post(request))
+  const first = yield* tools.post(request)
+  const last = first.result.kind === "delivered" ? first : yield* tryFurther(tools, request, first)
   if (typeof last !== "string") {
     const { response } = last
     if ("error" in response && response.error === heldCode) {
@@ -214,7 +184,6 @@ const attempt = Effect.fnUntraced(function* (
  * its rate gave it was lost, and nothing was sent.
  */
 export const makeSend = Effect.gen(function* () {
-  const client = yield* PushClient
   const vapid = yield* Vapid
   const pushServices = yield* makePushServices
   const log = yield* EventLog
@@ -222,7 +191,7 @@ export const makeSend = Effect.gen(function* () {
   const { allowLoopbackEndpoints, pushHosts, pushTimeoutMillis, retryBaseMillis } = yield* Settings
   const policy = { hosts: pushHosts, allowLoopback: allowLoopbackEndpoints }
   const tools: SendTools = {
-    post: (request) => post(client, request),
+    post: yield* makePost,
     ...{ vapid, pushServices, orderOf, log, policy, retryBaseMillis },
     triesMillis: attemptLimitsOf(pushTimeoutMillis).triesMillis
   }

@@ -114,7 +114,7 @@ const trySecond = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the response to the last request of an attempt, given that to its first one. "expired":
+ * Returns the response to the last request of an attempt, given a refusal of its first. "expired":
  * the push expired with keys left to try, so the mismatches prove nothing. "late": the attempt has
  * lasted too long for another request.
  */
@@ -123,7 +123,6 @@ export const tryFurther = (
   request: Request,
   first: Received
 ): Effect.Effect<Received | NoTry> => {
-  if (first.result.kind === "delivered") return Effect.succeed(first)
   const isMismatch = first.result.reason === "key-mismatch"
   const keys = isMismatch ? tools.vapid.othersThan(request.key) : []
   return keys.length > 0 ? tryKeys(tools, request, keys, first) : trySecond(tools, request, first)

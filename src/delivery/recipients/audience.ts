@@ -1,11 +1,15 @@
 // The audience of a shard: the subscriptions of its users, as they were when the broadcast was
-// accepted, or started later. A user is registered on one of the channels, or named.
+// accepted, or started later. A user is registered on one of the channels, or named. Its turn: how
+// many shards are read and sent at a time. Broadcasts share that equally.
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import { makeRoom } from "#basics/bounded.ts"
 import { type MinimumRevisions, type ShardJob, sinceOf } from "#domain/job.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
 import { takenFrom } from "#domain/subscription/owners.ts"
 import { type StoredSubscription, takes } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { eachList } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -13,9 +17,21 @@ import { registrationsUnder } from "#nats/kv/entries.ts"
 import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
 import { isInShard, type UserToken } from "#streams/tokens.ts"
+import { FairSemaphore } from "../fair-semaphore.ts"
 import { removedData, type Target } from "../push/target.ts"
 import { type Gone, storedNow } from "./present-target.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
+
+/**
+ * Shards that are read, or were read and wait for those before them. All at once, the first would
+ * be sent after the last is read.
+ */
+const readingMax = 8
+/** The same of broadcasts with a rate, which wait for their turns only afterwards. */
+const limitedReadingMax = 2
+
+/** Most broadcasts whose first read is known. Beyond it, the oldest is dropped. */
+const firstReadsMax = 1_000
 
 const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
   a.subscriptions < b.subscriptions || a.registrations < b.registrations
@@ -171,4 +187,62 @@ export const makeAudience = Effect.gen(function* () {
     )
 })
 
-export type AudienceOf = Effect.Success<typeof makeAudience>
+type AudienceOf = Effect.Success<typeof makeAudience>
+
+interface Admitted {
+  readonly found: Audience
+  /** Ends the turn of the shard. */
+  readonly endTurn: Effect.Effect<void>
+}
+
+/**
+ * Returns a function that runs the first read of a broadcast before its others. If they ran at the
+ * same time, the first would end as late as the others, and no push would be sent until then.
+ */
+const makeFirstAlone = () => {
+  const firsts = new Map<number, Latch.Latch>()
+  return <A, E>(broadcast: number, read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.suspend(() => {
+      const first = firsts.get(broadcast)
+      if (first !== undefined) return Effect.andThen(first.await, read)
+      const isOver = Latch.makeUnsafe()
+      makeRoom(firsts, firstReadsMax)
+      firsts.set(broadcast, isOver)
+      return Effect.ensuring(read, isOver.open)
+    })
+}
+
+/**
+ * Returns a function that reads a shard and waits until it may be sent. `weightMax`: pushes of one
+ * shard that are under way at once.
+ */
+export const makeAdmission = (audience: AudienceOf, weightMax: number) => {
+  const roomOf = () => ({
+    reading: new FairSemaphore(readingMax),
+    // Two large shards at a time, or many small ones. Many large ones would share the permits until
+    // each outcome had a handful of results.
+    sending: new FairSemaphore(2 * weightMax)
+  })
+  // A broadcast of one shard does not wait for the shards of large ones.
+  const single = roomOf()
+  const several = roomOf()
+  const limited = new FairSemaphore(limitedReadingMax)
+  const firstAlone = makeFirstAlone()
+  return (job: ShardJob, to: Recipients): Effect.Effect<Admitted, NatsUnavailable> => {
+    const { broadcast, rate, shard } = job
+    if (rate !== undefined) {
+      const read = Effect.map(audience(job, to), (found) => ({ found, endTurn: Effect.void }))
+      return limited.withPermit(broadcast, read)
+    }
+    const { reading, sending } = shard === "all" ? single : several
+    const read = Effect.gen(function* () {
+      const found = yield* shard === "all"
+        ? audience(job, to)
+        : firstAlone(broadcast, audience(job, to))
+      const weight = Math.min(Math.max(1, found.targets.length), weightMax)
+      yield* sending.take(broadcast, weight)
+      return { found, endTurn: sending.release(broadcast, weight) }
+    })
+    return reading.withPermit(broadcast, read)
+  }
+}

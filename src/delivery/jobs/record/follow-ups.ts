@@ -7,16 +7,16 @@ import * as Schedule from "effect/Schedule"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
 import type { MessageType } from "#domain/messages/messages.ts"
-import type { PushResult } from "#domain/outcome.ts"
+import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, later } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { Space } from "#nats/watch/space.ts"
 import { subjects } from "#streams/subjects.ts"
-import { originToken } from "#streams/tokens.ts"
+import { originToken, type UserToken } from "#streams/tokens.ts"
 import { factPostponed } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { originOf, type Target } from "../../push/target.ts"
+import { originOf, removedData, type Target } from "../../push/target.ts"
 
 /** A result and the subscription it is for. */
 export interface Recorded {
@@ -24,6 +24,39 @@ export interface Recorded {
   readonly result: PushResult
   /** The run of the broadcast that first attempted the push. Absent: the one of the job. */
   readonly firstRun?: number
+}
+
+/** What earlier deliveries of a job recorded. */
+export interface PastResults {
+  /** By {@link pushKey}. */
+  readonly results: ReadonlyMap<string, PushResult>
+  /** The runs of the broadcast in which these were recorded, by the same keys. */
+  readonly runs: ReadonlyMap<string, number>
+}
+
+/** A target in place of a subscription that was removed. */
+const removedTarget = ({ subscription, user }: PushResult): Target => ({
+  user: user as UserToken,
+  id: subscription,
+  stored: { seq: 0, lastModified: 0, data: removedData }
+})
+
+/** Returns the past results of which removals and retry jobs may be missing. */
+export const unfinished = (
+  past: PastResults,
+  targets: ReadonlyArray<Target>
+): ReadonlyArray<Recorded> => {
+  const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
+  return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
+    const target = present.get(key)
+    const firstRun = past.runs.get(key)!
+    const isPresent = target !== undefined && target.stored.moved === undefined
+    if (isPresent) return [{ target, result, firstRun }]
+    // A removed subscription still needs a last outcome. Its retry job finds it removed and records
+    // that.
+    const removed = { target: removedTarget(result), result, firstRun }
+    return result.fate === "retrying" ? [removed] : []
+  })
 }
 
 /** Longer than the election of a leader takes: 5 to 7 s. */

@@ -1,11 +1,26 @@
-// The meaning of a push service's response, or of its absence, for the push and its subscription.
-// Pure and total. Deleting a healthy subscription is worse than one push too many. So only 404 and
-// 410 remove a subscription here. A mismatch removes one only while our key is accepted from others
-// (see ../push-service/push-service.ts).
+// One request to a push service, and what its response means for the push and its subscription, or
+// its absence. Connections are reused, every wait has a bound, responses are read no further than
+// needed, and redirects are not followed. What a response means is pure and total. Deleting a
+// healthy subscription is worse than one push too many. So only 404 and 410 remove a subscription
+// here. A mismatch removes one only while our key is accepted from others (see
+// ../push-service/push-service.ts).
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { checkedLookup } from "#basics/address-filter.ts"
+import { makeLruCache } from "#basics/lru-cache.ts"
+import { moment } from "#clock/moment.ts"
+import { Settings } from "#config"
+import { ttlSecondsMax } from "#domain/broadcast.ts"
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { ResponseResult } from "../attempt-result.ts"
-import { parsedHttpDate } from "./http-date.ts"
-import type { Answer, NoAnswer } from "./transport/response.ts"
+import { clockAhead, parsedHttpDate } from "./http-date.ts"
+import { limitsOf, type Request as WireRequest } from "./transport/exchange.ts"
+import { Peer } from "./transport/peer.ts"
+import type { Answer, NoAnswer, PushResponse } from "./transport/response.ts"
+import type { Received, Request } from "./tries.ts"
 
 /** 31 years. Longer waits are cut, so that the number stays a safe integer. */
 const retryAfterSecondsMax = 1e9
@@ -118,3 +133,69 @@ export const classify = (response: Answer | NoAnswer, host: string, now: number)
   "error" in response
     ? { kind: "failed", reason: reasonOfError(response.error) }
     : ofStatus(response, host, now)
+
+/** Push services with connections; with the default allow-list there are a handful of hosts. */
+const originsMax = 1_000
+
+export class PushClient extends Context.Service<
+  PushClient,
+  {
+    /** Never fails: an error is a response too. */
+    readonly post: (
+      request: WireRequest & { readonly origin: string }
+    ) => Effect.Effect<PushResponse>
+  }
+>()("bellcast/delivery/PushClient") {
+  static readonly layer = Layer.effect(
+    PushClient,
+    Effect.gen(function* () {
+      const { allowLoopbackEndpoints, http2, pushesUnderWayMax, pushTimeoutMillis } =
+        yield* Settings
+      const peers = makeLruCache<Peer>(originsMax, (peer) => peer.close())
+      const options = {
+        http2,
+        connectionsMax: pushesUnderWayMax,
+        limits: limitsOf(pushTimeoutMillis),
+        lookup: checkedLookup(allowLoopbackEndpoints)
+      }
+      const peerOf = (origin: string) => peers.of(origin, () => new Peer(origin, options))
+      yield* Effect.addFinalizer(() =>
+        Effect.promise(() => Promise.all([...peers.all()].map((peer) => peer.destroy())))
+      )
+      const post = ({ origin, ...request }: WireRequest & { readonly origin: string }) =>
+        Effect.callback<PushResponse>((resume) =>
+          peerOf(origin).post(request, (response) => resume(Effect.succeed(response)))
+        )
+      return PushClient.of({ post })
+    })
+  )
+}
+
+/** Seconds to live. At least 1: WNS refuses 0 (webpush-go #66). */
+const ttlOf = (expiresAt: number, now: number): string =>
+  String(Math.min(Math.max(1, Math.ceil((expiresAt - now) / 1000)), ttlSecondsMax))
+
+const warnOfClock = makeRateLimitedLog(
+  "a push service refuses our credentials and its clock is not ours: a token that has ended, or " +
+    "ends in more than a day, is refused; compare the clock of NATS with an NTP server",
+  Effect.logError
+)
+
+/** Returns a function that sends one request of an attempt, and says what its response means. */
+export const makePost = Effect.gen(function* () {
+  const client = yield* PushClient
+  return Effect.fnUntraced(function* (request: Request) {
+    const { body, expiresAt, headers, isHeld, path, pushService, waitMillisMax } = request
+    const { host, origin } = pushService
+    headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
+    const response = yield* client.post({ origin, path, headers, body, isHeld, waitMillisMax })
+    if (!("error" in response)) request.waitedMillis += response.waitedMillis
+    const at = yield* moment
+    const result = classify(response, host, at.at)
+    const ahead = "error" in response ? 0 : clockAhead(response.headers["date"], at.at)
+    if (result.reason === "credentials" && ahead !== 0)
+      yield* warnOfClock({ host, aheadSeconds: Math.round(ahead / 1000) })
+    const received: Received = { response, result, at, pushService }
+    return received
+  })
+})
