@@ -1,4 +1,4 @@
-// Shell patterns.
+// Shell patterns. `?` is special for hosts and origins alone, as a name of a channel may contain it.
 
 /** Whether a text matches a pattern, in which `*` stands for any text. Takes linear time. */
 export const matchesWildcard = (pattern: string, text: string): boolean => {
@@ -15,7 +15,7 @@ export const matchesWildcard = (pattern: string, text: string): boolean => {
   return text.length - last.length >= at && text.endsWith(last)
 }
 
-/** A shell pattern as a regular expression. Only `*` and `?` are special. */
+/** The pattern of hosts or origins as a regular expression. Only `*` and `?` are special. */
 export const globOf = (pattern: string): RegExp =>
   new RegExp(
     `^${pattern

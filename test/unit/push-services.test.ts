@@ -139,7 +139,7 @@ describe("the state of a push service", () => {
     const open: Array<() => void> = []
     const enter = () =>
       void Effect.runFork(
-        lane.inTurn(
+        lane.withPlace(
           1,
           Effect.promise(() => new Promise<void>((resolve) => open.push(resolve)))
         )

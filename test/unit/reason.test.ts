@@ -158,7 +158,7 @@ describe("the reasons", () => {
     const slow = newPushService(2)
     for (const user of ["a", "b", "c", "d", "e"])
       slow.judge({ kind: "failed", reason: "throttled" }, pushTo(user), 429, now)
-    for (let i = 0; i < 4; i++) void Effect.runFork(slow.inTurn(1, Effect.never))
+    for (let i = 0; i < 4; i++) void Effect.runFork(slow.withPlace(1, Effect.never))
     const unknown = checked(now, { keyFault: "unknown" })
     const produced = [...deferrals(), unknown, slow.queueFull(now, now)]
     assert.sameMembers(

@@ -1,6 +1,5 @@
-// Whose a shard is: its outcomes in WORK say so, and the worker that claims it. Records the results
-// of one delivery of a shard job, in batches, and proves by them that the shard is still this
-// worker's.
+// Claims a shard: its outcomes in WORK say which worker has it. Records the results of one delivery
+// of its job, in batches, and proves by them that the shard is still this worker's.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"

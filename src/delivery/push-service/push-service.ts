@@ -49,7 +49,7 @@ export class PushService {
   /** Names the VAPID key. */
   readonly key: string
   readonly host: string
-  readonly inTurn: ReturnType<typeof makeQueue>["inTurn"]
+  readonly withPlace: ReturnType<typeof makeQueue>["withPlace"]
   readonly #hasHeadroom: () => boolean
   readonly #massGone: MassGone
   readonly #credentials: CredentialsBreaker
@@ -75,7 +75,7 @@ export class PushService {
       () => this.#window.window,
       () => this.#window.isSlowed
     )
-    this.inTurn = this.#queue.inTurn
+    this.withPlace = this.#queue.withPlace
   }
 
   /** For metrics. */

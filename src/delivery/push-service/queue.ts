@@ -41,8 +41,8 @@ export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => 
     /** Whether pushes wait for others to end. */
     isWaiting: (): boolean => inside > window,
 
-    /** Runs `effect` when it is its turn, and that of its broadcast. */
-    inTurn: <A, E, R>(broadcast: number, effect: Effect.Effect<A, E, R>) =>
+    /** Runs `effect` when it and its broadcast have their turn, and holds a place until then. */
+    withPlace: <A, E, R>(broadcast: number, effect: Effect.Effect<A, E, R>) =>
       Effect.suspend(() => {
         inside += 1
         const leave = Effect.suspend(() => {

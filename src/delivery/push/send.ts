@@ -178,10 +178,10 @@ const attempt = Effect.fnUntraced(function* (
 
 /**
  * Returns a function that makes one attempt. At most the send window of pushes run for one push
- * service, so that a slow one does not hold up the others. `turn` runs when it is this push's turn,
- * before anything is sent; if `turn` fails, nothing is sent. It fails itself with "held" alone:
- * while the push waited for a connection, the broadcast was paused or cancelled, or the turn that
- * its rate gave it was lost, and nothing was sent.
+ * service, so that a slow one does not hold up the others. `permit` is taken when the push has its
+ * place, before anything is sent; if that fails, nothing is sent. It fails itself with "held"
+ * alone: while the push waited for a connection, the broadcast was paused or cancelled, or the turn
+ * that its rate gave it was lost, and nothing was sent.
  */
 export const makeSend = Effect.gen(function* () {
   const vapid = yield* Vapid
@@ -198,16 +198,16 @@ export const makeSend = Effect.gen(function* () {
 
   return <E>(
     push: PushToSend,
-    turn: Effect.Effect<unknown, E>
+    permit: Effect.Effect<unknown, E>
   ): Effect.Effect<Attempt, E | "held"> =>
     Effect.flatMap(moment, (now) => {
       const { ref, target } = push
       const key = vapid.keyOf(target.stored)
       const pushService = pushServices.of(originOf(target), key)
       const full = pushService.queueFull(monotonicOf(now, ref.acceptedAt), now.monotonic)
-      if (full !== undefined) return Effect.as(turn, unsent(full))
-      const attempted = Effect.flatMap(turn, () => attempt(tools, push, pushService, key))
-      return pushService.inTurn(ref.broadcast, attempted)
+      if (full !== undefined) return Effect.as(permit, unsent(full))
+      const attempted = Effect.flatMap(permit, () => attempt(tools, push, pushService, key))
+      return pushService.withPlace(ref.broadcast, attempted)
     })
 })
 

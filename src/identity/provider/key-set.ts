@@ -30,7 +30,7 @@ const firstCooldownMillis = 2_000
  * How long tokens with unknown keys wait for a fetch. Else made-up keys would take all places of
  * the tokens under verification while the issuer does not respond.
  */
-const patienceMillis = 2_000
+const fetchWaitMillis = 2_000
 /** How long keys are used while the issuer does not respond. */
 const staleMillis = 24 * 3_600_000
 
@@ -168,10 +168,10 @@ const usableAt = ({ latest }: State, now: number): IssuerKeys | undefined =>
 const unavailable = ({ failure, policy }: State, cause: string) =>
   failure ?? new IdentityUnavailable({ policy, cause })
 
-/** Waits for the running fetch or a new one, for `patienceMillis` from its beginning. */
+/** Waits for the running fetch or a new one, for `fetchWaitMillis` from its beginning. */
 const awaitFetch = Effect.fnUntraced(function* (state: State, now: number) {
   const fiber = yield* fetching(state, now)
-  const leftMillis = Math.max(0, state.triedAt + patienceMillis - now)
+  const leftMillis = Math.max(0, state.triedAt + fetchWaitMillis - now)
   yield* Effect.ignore(Effect.timeout(Fiber.await(fiber), leftMillis))
 })
 
