@@ -54,6 +54,6 @@ it("has given back what its start needed when it is ready", async () => {
   await using service = await startService({ natsUrl: nats.url })
   const text = await (await fetch(`${service.metricsUrl()}/metrics`)).text()
   const [, total] = /^nodejs_heap_size_total_bytes (\d+)$/m.exec(text)!
-  // 40 MiB; with the garbage of the start 100.
-  assert.isBelow(Number(total), 64 * 1024 ** 2)
+  // A bundle has 23 MiB; with the garbage of its start 35.
+  assert.isBelow(Number(total), 30 * 1024 ** 2)
 })
