@@ -13,6 +13,7 @@ import { pause } from "../support/hostile/socket.ts"
 import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { cpuSecondsOf } from "./cpu.ts"
+import { say } from "./print.ts"
 import { startNats } from "./servers.ts"
 
 const minutes = Number(process.env["BENCH_MINUTES"] ?? 1)
@@ -21,7 +22,6 @@ const calmMillis = 30_000
 const users = 40
 /** Between two rounds of the honest client: it is one client, not a load. */
 const roundMillis = 100
-const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const nats = await startNats()
 await using push = await spawnPushService({ decrypt: false })

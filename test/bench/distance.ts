@@ -14,6 +14,7 @@ import type { SubscriptionJson } from "../support/user-agent.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { fsyncOf } from "./fsync.ts"
 import { type Figures, runNode } from "./peers.ts"
+import { median, say } from "./print.ts"
 import { startNats } from "./servers.ts"
 
 const distances = (process.env["BENCH_DISTANCES"] ?? "0,60,100").split(",").map(Number)
@@ -35,10 +36,6 @@ interface Row {
   readonly figures: Array<Figures>
   readonly peer: Array<Figures>
 }
-
-const say = (line: string) => process.stdout.write(`${line}\n`)
-const median = (values: ReadonlyArray<number>): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 
 const rowOf = async (roundTripMillis: number, http2: boolean): Promise<Row> => {
   const options = { tls: true, http2, decrypt: false, host: "localhost", roundTripMillis } as const

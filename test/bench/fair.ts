@@ -9,6 +9,7 @@ import { fillChannels } from "../support/fill.ts"
 import { startService } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf } from "./cpu.ts"
+import { say } from "./print.ts"
 import { startNats, startSink } from "./servers.ts"
 
 const large = Number(process.env["BENCH_LARGE"] ?? 100_000)
@@ -21,7 +22,6 @@ const smallEveryMillis = 200
 const doneMillis = 300_000
 const data = { title: "Bellcast", body: "x".repeat(240) }
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
 const now = () => performance.timeOrigin + performance.now()
 const percentile = (values: ReadonlyArray<number>, share: number) =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)] ?? Number.NaN

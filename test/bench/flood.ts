@@ -14,13 +14,13 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { idle } from "./cpu.ts"
 import { load, wire } from "./load.ts"
+import { say } from "./print.ts"
 import { startNats } from "./servers.ts"
 
 const users = Number(process.env["BENCH_USERS"] ?? 100_000)
 const subscribers = Number(process.env["BENCH_SUBSCRIBERS"] ?? 1_000)
 const broadcasts = 20
 const connections = 50
-const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const nats = await startNats()
 const start = (roles: string, env = {}) =>

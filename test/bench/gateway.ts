@@ -14,6 +14,7 @@ import { makeReceiverKeys } from "#cli/listen/push-receiver.ts"
 import { startService } from "../support/service.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { type Answered, load, type Order, wire } from "./load.ts"
+import { median, say } from "./print.ts"
 import { startNats } from "./servers.ts"
 
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
@@ -28,7 +29,6 @@ const [bareHttp, barePublish, bareBoth] = [
 /** Until V8 has compiled what a request needs: the first 10,000 cost twice as much. */
 const warmUpMillis = 5_000
 const broadcast = { data: { title: "Bellcast", body: "x".repeat(240) } }
-const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const child = async (
   ...args: ReadonlyArray<string>
@@ -139,8 +139,6 @@ for (let round = 0; round < rounds; round++) {
   }
 }
 
-const median = (values: ReadonlyArray<number>): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const of = (name: string, connections: number, what: (figures: Figures) => number): number =>
   median((results.get(`${name} ${connections}`) ?? []).map(what))
 

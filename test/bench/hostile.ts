@@ -22,6 +22,7 @@ import { spawnHostile } from "../support/hostile/spawn-push.ts"
 import { startService } from "../support/service.ts"
 import { testCertificate, trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf } from "./cpu.ts"
+import { say } from "./print.ts"
 import { startNats } from "./servers.ts"
 
 const seconds = Number(process.env["BENCH_SECONDS"] ?? 10)
@@ -123,7 +124,6 @@ const measure = async (millis: number) => {
 
 type Measured = Awaited<ReturnType<typeof measure>>
 let bound = boundMillis
-const say = (line: string) => process.stdout.write(`${line}\n`)
 const row = (kind: string, { post, push, share, waits }: Measured, connections: string) => {
   const word = push.p99 <= bound && post.p99 < boundMillis ? "" : "  TOO SLOW"
   const cells = [

@@ -14,6 +14,7 @@ import { fillChannels } from "../support/fill.ts"
 import { secretEnvironment, startService } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import { idOf } from "../support/users.ts"
+import { say } from "./print.ts"
 import { startNats, startSink } from "./servers.ts"
 
 const broadcasts = Number(process.env["BENCH_BROADCASTS"] ?? 100_000)
@@ -25,7 +26,6 @@ const anna = idOf("user0")
 const plannedMillis = 900_000
 const data = { title: "Bellcast", body: "x".repeat(240) }
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
 const row = (name: string, millis: ReadonlyArray<number>) => {
   const sorted = millis.toSorted((a, b) => a - b)
   const at = (share: number) => sorted[Math.floor((sorted.length - 1) * share)]!.toFixed(1)

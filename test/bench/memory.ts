@@ -13,6 +13,7 @@ import { fillChannels } from "../support/fill.ts"
 import { startService } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
+import { median, say } from "./print.ts"
 import { startNats, startSink } from "./servers.ts"
 
 const usualSizes = "1000,10000,20000,100000,200000"
@@ -28,9 +29,6 @@ const settleMillis = 60_000
 const afterMillis = 120_000
 const data = { title: "Bellcast", body: "x".repeat(240) }
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
-const median = (values: ReadonlyArray<number>): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
 const mebibytesOf = (pid: number, field: "VmHWM" | "VmRSS"): string => {
   const status = readFileSync(`/proc/${pid}/status`, "utf8")
   return (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(status)?.[1]) / 1024).toFixed(0)

@@ -8,6 +8,7 @@ import { call, finished, join, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startService } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
+import { say } from "./print.ts"
 import { startNats, startSink } from "./servers.ts"
 
 const minutes = Number(process.env["BENCH_MINUTES"] ?? 10)
@@ -17,7 +18,6 @@ const small = 100
 const failing = 20
 const sampleMillis = 30_000
 const restMillis = 120_000
-const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const nats = await startNats()
 await using sink = await startSink()

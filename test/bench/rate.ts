@@ -8,6 +8,7 @@ import { call, finishedAt, publishAt } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startService } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
+import { say } from "./print.ts"
 import { startNats, startSink } from "./servers.ts"
 
 const large = Number(process.env["BENCH_LARGE"] ?? 60_000)
@@ -17,8 +18,6 @@ const killedAfterMillis = 15_000
 const awayMillis = 5_000
 const windowMillis = 10_000
 const data = { title: "Bellcast", body: "x".repeat(240) }
-
-const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const nats = await startNats()
 await using sink = await startSink()

@@ -13,6 +13,7 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { buildWebpushGo, type Figures, runNode } from "./peers.ts"
+import { median, say } from "./print.ts"
 import { startNats } from "./servers.ts"
 
 const sizes = (process.env["BENCH_SIZES"] ?? "1000,10000,100000").split(",").map(Number)
@@ -43,10 +44,6 @@ const mebibytesOf = (pid: number, field: "VmHWM" | "VmRSS"): string =>
       new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0
     ) / 1024
   ).toFixed(0)
-
-const median = (values: ReadonlyArray<number>): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!
-const say = (line: string) => process.stdout.write(`${line}\n`)
 
 const nats = await startNats()
 await using sink = await spawnPushService({ tls: true, decrypt: false, host: "localhost" })

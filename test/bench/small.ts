@@ -15,6 +15,7 @@ import { idOf } from "../support/users.ts"
 import { cpuSecondsOf, idle } from "./cpu.ts"
 import { fsyncOf } from "./fsync.ts"
 import { type Figures, runNode } from "./peers.ts"
+import { say } from "./print.ts"
 import { startNats } from "./servers.ts"
 
 const channels = Number(process.env["BENCH_CHANNELS"] ?? 200)
@@ -38,7 +39,6 @@ interface Row {
   readonly figures: ReadonlyArray<Array<Small>>
 }
 
-const say = (line: string) => process.stdout.write(`${line}\n`)
 const percentile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)]!
 const median = (values: ReadonlyArray<number>) => percentile(values, 0.5)

@@ -2,11 +2,8 @@
 // service makes them work again within seconds and says so, and every push is sent once.
 import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
-import { Effect, Layer } from "effect"
 import { afterAll, assert, beforeAll, beforeEach, describe, it } from "vitest"
-import { rebuild } from "#cli/rebuild.ts"
-import { natsLayer } from "#nats/layer.ts"
-import { quiet } from "#test/history.ts"
+import { rebuildAt } from "#test/history.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
@@ -186,9 +183,7 @@ describe("durable consumers", { timeout: 60_000 }, () => {
       ({ num_ack_pending }) => num_ack_pending === 1
     )
     await services[0]!.stop()
-    await Effect.runPromise(
-      rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "t" }), quiet)))
-    )
+    await rebuildAt(nats.url)
     services = [await startService({ natsUrl: nats.url }), ...services.slice(1)]
     await finished(url(), "news", broadcast)
     receivedOnce(1)

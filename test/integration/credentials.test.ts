@@ -3,7 +3,7 @@
 // own.
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { pushesOf } from "../support/audit.ts"
-import { finished, join, publish } from "../support/client.ts"
+import { finished, joinAll, publish } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { refuse } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
@@ -22,12 +22,6 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]()
   await nats?.[Symbol.asyncDispose]()
 })
-
-/** Each agent is a user of its own, called by the channel and a number. */
-const joinAll = (channel: string, agents: ReadonlyArray<UserAgent>) => {
-  const subscriptions = agents.map(({ subscription }) => subscription)
-  return join([service.url], channel, subscriptions, 24, channel)
-}
 
 /** Calls `seen` with each request to an agent before the request is answered. */
 const watch = (
@@ -54,7 +48,7 @@ describe("a push service that refuses our credentials", () => {
     const agents = Array.from({ length: 30 }, () => push.subscribe())
     for (const agent of agents)
       agent.answerBy((next) => (left-- > 0 ? refuse(403, "BadJwtToken") : next()))
-    await joinAll("refused", agents)
+    await joinAll(service.url, "refused", agents)
     const before = service.output().length
     const lines = (words: RegExp) =>
       service
@@ -80,7 +74,7 @@ describe("a push service that refuses our credentials", () => {
     const tokens = new Set<string | undefined>()
     const agents = Array.from({ length: 5 }, () => push.subscribe({ script: ["401", "201"] }))
     for (const agent of agents) watch(agent, ({ headers }) => tokens.add(headers.authorization))
-    await joinAll("tokens", agents)
+    await joinAll(service.url, "tokens", agents)
     const broadcast = await publish(service.url, "tokens", { n: 1 })
     const counts = await finished(service.url, "tokens", broadcast)
     assert.deepInclude(counts, { accepted: 5, delivered: 5 })
@@ -100,7 +94,7 @@ describe("an answer that deserves a second try", () => {
     const sockets: Array<unknown> = []
     const misdirected = agents[0]!
     watch(misdirected, ({ socket }) => sockets.push(socket))
-    await joinAll("again", agents)
+    await joinAll(service.url, "again", agents)
     const broadcast = await publish(service.url, "again", { n: 1 }, { topic: "weather" })
     assert.deepInclude(await finished(service.url, "again", broadcast), {
       accepted: 4,

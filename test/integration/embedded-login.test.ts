@@ -1,5 +1,5 @@
 // The embedded nats-server as a process: its login, and the memory it is given.
-import { readdir, readFile, stat, writeFile } from "node:fs/promises"
+import { readdir, readFile, writeFile } from "node:fs/promises"
 import { totalmem } from "node:os"
 import { join } from "node:path"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
@@ -11,7 +11,7 @@ import { launch } from "#embedded/launch.ts"
 import { memoryLimitBytes } from "#embedded/memory.ts"
 import { locateNatsServer } from "#embedded/program/locate.ts"
 import { embeddedServer } from "#embedded/server.ts"
-import { temporaryFolder } from "../support/folder.ts"
+import { modeOf, temporaryFolder } from "../support/folder.ts"
 
 const clientOf = (url: string) => {
   const { host, password, username } = new URL(url)
@@ -23,8 +23,6 @@ const reasonOf = (url: string): Promise<string> =>
     (nc) => nc.close().then(() => "connected"),
     (error: Error) => error.message
   )
-
-const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8)
 
 /** The embedded server, as a service runs it. */
 const withServer = <A>(dataDir: string, use: (url: string, pid: number) => Promise<A>) =>

@@ -8,6 +8,7 @@ import { connectAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { createToken, runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
+import { inHours, inMillis } from "../support/times.ts"
 import { idOf } from "../support/users.ts"
 
 const statesOf = ({ events }: Events): ReadonlyArray<string> =>
@@ -112,7 +113,7 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
   })
 
   it("follows scheduled broadcasts to their end, or to their cancellation", async () => {
-    const startsIn = (millis: number) => ({ at: new Date(Date.now() + millis).toISOString() })
+    const startsIn = (millis: number) => ({ at: inMillis(millis) })
     const soon = await broadcast(stage, ["201"], 1, startsIn(12_000))
     const never = await broadcast(stage, ["201"], 1, startsIn(600_000))
     const [sent, stopped] = await Promise.all([soon.open(), never.open()])
@@ -126,12 +127,11 @@ describe.concurrent("a stream of events", { timeout: 60_000 }, () => {
   })
 
   it("reads the recipients of a broadcast once", async () => {
-    const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
     const tags = ["da", "de", "el", "en", "es", "fi", "fr", "it", "nl", "pl"]
     // More than a message of LOG has.
     const data_by_locale = Object.fromEntries(tags.map((tag) => [tag, { text: "x".repeat(3_800) }]))
     const to = { channels: ["parts"] }
-    const id = await publishAt(stage.url, "/broadcasts", { at: at(1), data_by_locale, to })
+    const id = await publishAt(stage.url, "/broadcasts", { at: inHours(1), data_by_locale, to })
     const stream = await follow(`${stage.url}${broadcastPath(id)}/events`)
     await when(stream, ({ events }) => events.length > 0)
     await using admin = await connectAdmin(stage.nats.url)

@@ -1,12 +1,9 @@
 // A channel that everybody left leaves no entry in the bucket of counts, and begins at 0 again.
 import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
-import { Effect, Layer } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { rebuild } from "#cli/rebuild.ts"
-import { natsLayer } from "#nats/layer.ts"
 import { call, finished, publish, until } from "../support/client.ts"
-import { quiet } from "../support/history.ts"
+import { rebuildAt } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
@@ -73,10 +70,6 @@ const isSaved = async () => {
     (saved) => saved >= seq
   )
 }
-const rebuildAll = () =>
-  Effect.runPromise(
-    rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)))
-  )
 
 describe("a channel that everybody left", { timeout: 120_000 }, () => {
   it("leaves no entry, and begins at 0 when it is joined again, by any gateway", async () => {
@@ -151,7 +144,7 @@ describe("a channel that everybody left", { timeout: 120_000 }, () => {
     await join("kept", "dan")
     await isSaved()
     await one.stop()
-    const changed = (await rebuildAll()).map(({ changed }) => changed)
+    const changed = (await rebuildAt(nats.url)).map(({ changed }) => changed)
     assert.deepEqual(changed, [0, 0, 0, 0, 0])
     one = await startService({ natsUrl: nats.url })
     await join("gone", "dan", other)

@@ -9,7 +9,7 @@ import { natsLayer } from "#nats/layer.ts"
 import { EndedMillis } from "#projection/forget.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { call, registrationsSeen, until } from "../support/client.ts"
-import { quiet } from "../support/history.ts"
+import { quiet, rebuildAt } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { allIsSaved, areOn, bucket, entryOf, removeEntry } from "../support/registration-entries.ts"
@@ -220,11 +220,7 @@ describe("a registration that ended", { timeout: 120_000 }, () => {
       entry,
       JSON.stringify({ v: 1, seq, since: seq, on: true, was: 0 })
     )
-    await Effect.runPromise(
-      rebuild().pipe(
-        Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "rebuild" }), quiet))
-      )
-    )
+    await rebuildAt(nats.url)
     assert.deepEqual(await entries("wrong"), [false])
     stopProjector = startProjector()
     await nothingIsLeft("wrong")

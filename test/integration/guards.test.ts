@@ -7,11 +7,10 @@ import { Watermark } from "#nats/follower/watermark.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
-import { call, finished, join, publish, until } from "../support/client.ts"
+import { call, finished, joinAll, publish, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
-import type { UserAgent } from "../support/user-agent.ts"
 
 let nats: TestNats
 let service: Service
@@ -29,12 +28,6 @@ afterAll(async () => {
 const progress = async (channel: string, broadcast: string) =>
   (await call(service.url, "GET", `/channels/${channel}/broadcasts/${broadcast}`, "publisher")).body
     .data
-
-/** Each agent is a user of its own, called by the channel and a number. */
-const joinAll = (channel: string, agents: ReadonlyArray<UserAgent>) => {
-  const subscriptions = agents.map(({ subscription }) => subscription)
-  return join([service.url], channel, subscriptions, 24, channel)
-}
 
 const sent = async (channel: string) =>
   finished(service.url, channel, await publish(service.url, channel, { n: 1 }))
@@ -95,7 +88,7 @@ describe("a push service that says 410 to 5 of 300", () => {
     const agents = Array.from({ length: 300 }, (_, i) =>
       push.subscribe({ script: [i < 5 ? "410" : "201"] })
     )
-    await joinAll("few", agents)
+    await joinAll(service.url, "few", agents)
     assert.deepInclude(await sent("few"), { accepted: 300, delivered: 295, gone: 5 })
     assert.equal(push.requests, 300)
     await untilSubscribed("few", 300, 295)
@@ -108,7 +101,7 @@ describe("a subscription made with another key", () => {
   }, async () => {
     await using push = await startPushService()
     const mismatch = '403 {"reason":"VapidPkHashMismatch"}'
-    await joinAll("key", [
+    await joinAll(service.url, "key", [
       ...Array.from({ length: 3 }, () => push.subscribe()),
       push.subscribe({ script: ["201", mismatch] })
     ])
@@ -119,7 +112,7 @@ describe("a subscription made with another key", () => {
 
     await using other = await startPushService()
     const wrong = Array.from({ length: 3 }, () => other.subscribe({ script: [mismatch] }))
-    await joinAll("other", wrong)
+    await joinAll(service.url, "other", wrong)
     const third = await publish(service.url, "other", { n: 3 })
     await until(
       () => progress("other", third),
@@ -136,7 +129,7 @@ describe("a push service that says 410 to everybody", () => {
   }, async () => {
     await using push = await startPushService()
     const agents = Array.from({ length: 200 }, () => push.subscribe({ script: ["410"] }))
-    await joinAll("all", agents)
+    await joinAll(service.url, "all", agents)
     const broadcast = await publish(service.url, "all", { n: 1 })
     const counts = await until(
       () => progress("all", broadcast),

@@ -1,7 +1,7 @@
 // An import that is repeated with other channels registers those whose subscriptions have no user
 // yet. One that cannot do all it should says how far it came, and leaves nothing behind.
 import { Effect } from "effect"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { standInOf } from "#domain/subscription/stand-in.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
@@ -12,45 +12,29 @@ import { channelToken } from "#streams/tokens.ts"
 import { call, channelsOf, finished, publish, registrationsSeen, until } from "../support/client.ts"
 import {
   formerBrowser,
-  formerKeys,
   formerPair,
   importAll,
   importLines,
-  makeFiles,
-  settingsOn
+  settingsOn,
+  useImports
 } from "../support/imports.ts"
-import { startNats, type TestNats } from "../support/nats.ts"
-import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
-import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { type Service, secretEnvironment, startService } from "../support/service.ts"
+import { secretEnvironment } from "../support/service.ts"
 import { idOf } from "../support/users.ts"
 
-let nats: TestNats
-let admin: NatsAdmin
-let push: PushService
-let service: Service
-const files = makeFiles()
-
-beforeAll(async () => {
-  nats = await startNats({ syncAlways: false })
-  admin = await connectAdmin(nats.url)
-  push = await startPushService()
-  service = await startService({ natsUrl: nats.url, env: formerKeys })
-}, 60_000)
-afterAll(async () => {
-  files[Symbol.dispose]()
-  for (const each of [service, push, admin, nats]) await each?.[Symbol.asyncDispose]()
-})
+const shared = useImports()
 
 const subscriptions = (count: number) =>
-  Array.from({ length: count }, () => formerBrowser(push).subscription)
-const browser = () => formerBrowser(push).subscription
-const accepted = async (channel: string) =>
-  (await finished(service.url, channel, await publish(service.url, channel, { n: 1 }))).accepted
+  Array.from({ length: count }, () => formerBrowser(shared.push).subscription)
+const browser = () => formerBrowser(shared.push).subscription
+const accepted = async (channel: string) => {
+  const { url } = shared.service
+  return (await finished(url, channel, await publish(url, channel, { n: 1 }))).accepted
+}
 
 describe("a repeated import", { timeout: 60_000 }, () => {
   it("registers on channels that the first one forgot", async () => {
+    const { admin, nats, service } = shared
     const [unnamed, named, taken] = [browser(), browser(), browser()]
     const lines = [unnamed, { ...named, user: idOf("ann") }, taken]
     await importAll(nats.url, lines)
@@ -70,8 +54,8 @@ describe("a repeated import", { timeout: 60_000 }, () => {
   })
 
   it("registers on no more channels than allowed, and leaves none", async () => {
-    const file = files.of([browser()])
-    const env = { ...settingsOn(nats.url), BELLCAST_REGISTRATIONS_PER_USER_MAX: "2" }
+    const file = shared.files.of([browser()])
+    const env = { ...settingsOn(shared.nats.url), BELLCAST_REGISTRATIONS_PER_USER_MAX: "2" }
     const run = async (...channels: ReadonlyArray<string>) => {
       const flags = channels.flatMap((each) => ["--channel", each])
       const args = ["import", file, "--vapid-public-key", formerPair.publicKey, ...flags]
@@ -86,6 +70,7 @@ describe("a repeated import", { timeout: 60_000 }, () => {
 
 describe("an import that cannot do all it should", { timeout: 60_000 }, () => {
   it("ends the registrations of a stand-in whose subscription a user has", async () => {
+    const { nats, service } = shared
     const [data] = subscriptions(1)
     const standIn = standInOf(endpointHash(data!.endpoint))
     const token = pseudonyms(secretEnvironment.BELLCAST_USERID_HMAC_SECRET)(standIn)
@@ -118,13 +103,13 @@ describe("an import that cannot do all it should", { timeout: 60_000 }, () => {
     const app = { identifier: "a1b2c3", invalid_identifier: "f" }
     const [one, other, good] = subscriptions(3)
     const rows = [row(one!), row(other!), { ...row(other!), invalid_identifier: "t" }, app]
-    const { code, stderr, stdout } = await importLines(nats.url, rows)
+    const { code, stderr, stdout } = await importLines(shared.nats.url, rows)
     const lack = "2 lack web_auth or web_p256"
     const rest = "2 are no Web Push, or unsubscribed"
     assert.equal(stdout, `0 of 4 lines were stored\n${rest}\n${lack}\n`)
     assert.include(stderr, "extra_fields")
     assert.equal(code, 1)
-    const { code: some, stdout: said } = await importLines(nats.url, [good, ...rows])
+    const { code: some, stdout: said } = await importLines(shared.nats.url, [good, ...rows])
     assert.equal(said, `1 of 5 lines were stored\n${rest}\n${lack}\n`)
     assert.equal(some, 0)
   })
@@ -132,9 +117,9 @@ describe("an import that cannot do all it should", { timeout: 60_000 }, () => {
   // The last case: it ends the service.
   it("prints what it did before it failed", async () => {
     const [a, b, c] = subscriptions(3)
-    await importAll(nats.url, [a, b])
-    await service.kill()
-    const { code, stderr, stdout } = await importLines(nats.url, [a, b, c])
+    await importAll(shared.nats.url, [a, b])
+    await shared.service.kill()
+    const { code, stderr, stdout } = await importLines(shared.nats.url, [a, b, c])
     assert.include(stderr, "no projection runs")
     assert.equal(code, 1)
     const open = "1 were not finished: repeat the import"

@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { Effect } from "effect"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import webpush from "web-push"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { natsLayer } from "#nats/layer.ts"
@@ -13,40 +13,20 @@ import { fileOf } from "../support/bundle.ts"
 import { call, channelsOf, finished, publish, registrationsSeen, until } from "../support/client.ts"
 import {
   formerBrowser,
-  formerKeys,
   formerPair,
   importAll,
   importLines,
-  makeFiles,
-  settingsOn
+  settingsOn,
+  useImports
 } from "../support/imports.ts"
-import { startNats, type TestNats } from "../support/nats.ts"
-import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
-import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
-import { type Service, startService } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 import type { SubscriptionJson, UserAgent } from "../support/user-agent.ts"
 import { idOf, tokenOf } from "../support/users.ts"
 
-let nats: TestNats
-let admin: NatsAdmin
-let push: PushService
-let service: Service
-const files = makeFiles()
+const shared = useImports()
 
-beforeAll(async () => {
-  nats = await startNats({ syncAlways: false })
-  admin = await connectAdmin(nats.url)
-  push = await startPushService()
-  service = await startService({ natsUrl: nats.url, env: formerKeys })
-}, 60_000)
-afterAll(async () => {
-  files[Symbol.dispose]()
-  for (const each of [service, push, admin, nats]) await each?.[Symbol.asyncDispose]()
-})
-
-const browser = () => formerBrowser(push)
+const browser = () => formerBrowser(shared.push)
 const subscriptions = (count: number) => Array.from({ length: count }, () => browser().subscription)
 const rowOf = ({ endpoint, keys }: SubscriptionJson, more: object = {}) => ({
   identifier: endpoint,
@@ -57,14 +37,15 @@ const rowOf = ({ endpoint, keys }: SubscriptionJson, more: object = {}) => ({
   ...more
 })
 const imports = (lines: ReadonlyArray<unknown>, ...args: ReadonlyArray<string>) =>
-  importLines(nats.url, lines, ...args)
-const inLog = async () => (await admin.jsm.streams.info("BELLCAST_LOG")).state.last_seq
+  importLines(shared.nats.url, lines, ...args)
+const inLog = async () => (await shared.admin.jsm.streams.info("BELLCAST_LOG")).state.last_seq
 const sent = async (channel: string) =>
-  finished(service.url, channel, await publish(service.url, channel, { n: 1 }))
+  finished(shared.service.url, channel, await publish(shared.service.url, channel, { n: 1 }))
 const textsOf = ({ received }: UserAgent) => received.map(({ text }) => text)
 
 describe("an import", { timeout: 60_000 }, () => {
   it("stores subscriptions that get pushes signed with the key they were made with", async () => {
+    const { nats, push, service } = shared
     const agents = [browser(), browser(), browser()]
     const [plain, row, named] = agents.map(({ subscription }) => subscription)
     const lines = [
@@ -140,7 +121,7 @@ describe("an import", { timeout: 60_000 }, () => {
 
   it("adds nothing when it is repeated", async () => {
     const lines = subscriptions(20)
-    await importAll(nats.url, lines, "--channel", "twice")
+    await importAll(shared.nats.url, lines, "--channel", "twice")
     const before = await inLog()
     const { stdout } = await imports([...lines, lines[0]], "--channel", "twice")
     assert.equal(stdout, "0 of 21 lines were stored\n21 were there already\n")
@@ -149,22 +130,22 @@ describe("an import", { timeout: 60_000 }, () => {
 
   it("goes on where a killed run stopped", async () => {
     const lines = subscriptions(400)
-    const file = files.of(lines)
+    const file = shared.files.of(lines)
     const args = ["import", file, "--vapid-public-key", formerPair.publicKey, "--channel", "killed"]
     const before = await inLog()
     {
-      await using _killed = await spawnCli(args, settingsOn(nats.url))
+      await using _killed = await spawnCli(args, settingsOn(shared.nats.url))
       await until(inLog, (seq) => seq > before + 200, 20_000)
     }
-    const { code, stdout } = await runCli(args, settingsOn(nats.url))
+    const { code, stdout } = await runCli(args, settingsOn(shared.nats.url))
     assert.equal(code, 0)
     const [, stored, present] =
       /^(\d+) of 400 lines were stored\n(\d+) were there already\n$/.exec(stdout) ?? []
     assert.equal(Number(stored) + Number(present), 400)
     assert.isAbove(Number(present), 0)
     assert.deepInclude(await sent("killed"), { accepted: 400, delivered: 400 })
-    await call(service.url, "PUT", "/channels/killed/registration", "looks")
-    assert.equal(await registrationsSeen(service.url, "killed", "looks"), 401)
+    await call(shared.service.url, "PUT", "/channels/killed/registration", "looks")
+    assert.equal(await registrationsSeen(shared.service.url, "killed", "looks"), 401)
   })
 
   it("stores nothing in a dry run, and counts the same", async () => {
@@ -179,7 +160,7 @@ describe("an import", { timeout: 60_000 }, () => {
   it("reads standard input", async () => {
     const [one] = subscriptions(1)
     const args = ["import", "-", "--vapid-public-key", formerPair.publicKey]
-    const env = { ...process.env, ...settingsOn(nats.url) }
+    const env = { ...process.env, ...settingsOn(shared.nats.url) }
     const input = `\uFEFF${JSON.stringify(one)}\r\n`
     const options = { env, input, encoding: "utf8" } as const
     const { stdout } = spawnSync(process.execPath, [await fileOf("cli"), ...args], options)
@@ -188,19 +169,19 @@ describe("an import", { timeout: 60_000 }, () => {
 
   it("is refused with a key that nobody can sign with, and says where it belongs", async () => {
     const unknown = webpush.generateVAPIDKeys()
-    const file = files.of(subscriptions(1))
+    const file = shared.files.of(subscriptions(1))
     const args = ["import", file, "--vapid-public-key", unknown.publicKey]
     const before = await inLog()
-    const { code, stderr } = await runCli(args, settingsOn(nats.url))
+    const { code, stderr } = await runCli(args, settingsOn(shared.nats.url))
     assert.equal(code, 1)
     assert.match(stderr, /cannot sign with this key.*BELLCAST_VAPID_FORMER_KEYS/)
     assert.match(stderr, /no private key enters NATS/)
     const pair = `${unknown.publicKey}:${unknown.privateKey}`
-    const env = { ...settingsOn(nats.url), BELLCAST_VAPID_FORMER_KEYS: pair }
+    const env = { ...settingsOn(shared.nats.url), BELLCAST_VAPID_FORMER_KEYS: pair }
     assert.match((await runCli(args, env)).stderr, /no gateway has started with this key yet/)
     const retired = { ...env, BELLCAST_VAPID_FORMER_KEYS: `${unknown.publicKey}:retired` }
     assert.match((await runCli(args, retired)).stderr, /cannot sign with this key/)
-    const { stderr: unnamed } = await runCli(["import", file], settingsOn(nats.url))
+    const { stderr: unnamed } = await runCli(["import", file], settingsOn(shared.nats.url))
     assert.include(unnamed, "line 1: vapid_public_key: name it in the line")
     assert.equal(await inLog(), before)
   })
@@ -208,7 +189,7 @@ describe("an import", { timeout: 60_000 }, () => {
   it("takes nothing from a user, not even at the same moment", async () => {
     const agent = browser()
     const data = { ...agent.subscription, vapid_public_key: formerPair.publicKey }
-    const { status } = await call(service.url, "POST", "/subscriptions", "ann", { data })
+    const { status } = await call(shared.service.url, "POST", "/subscriptions", "ann", { data })
     assert.equal(status, 201)
     const held = "0 of 1 lines were stored\n1 belong to another user\n"
     assert.equal((await imports([agent.subscription], "--channel", "held")).stdout, held)
@@ -222,18 +203,19 @@ describe("an import", { timeout: 60_000 }, () => {
           type: "subscription.put/1",
           body
         })
-      ).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })))
+      ).pipe(Effect.provide(natsLayer({ url: shared.nats.url, name: "test" })))
     )
     const rejection = { last_by_subj: subjects.rejected(seq) }
     await until(
-      () => admin.jsm.streams.getMessage("BELLCAST_LOG", rejection),
+      () => shared.admin.jsm.streams.getMessage("BELLCAST_LOG", rejection),
       (message) => message !== null
     )
-    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "ann")).body.data, 1)
-    assert.lengthOf((await call(service.url, "GET", "/subscriptions", "bob")).body.data, 0)
+    assert.lengthOf((await call(shared.service.url, "GET", "/subscriptions", "ann")).body.data, 1)
+    assert.lengthOf((await call(shared.service.url, "GET", "/subscriptions", "bob")).body.data, 0)
   })
 
   it("gives a user no more subscriptions than allowed, whatever comes at once", async () => {
+    const { files, nats, service } = shared
     const lines = subscriptions(30).map((each) => ({ ...each, user: idOf("many") }))
     const file = files.of(lines)
     const args = ["import", file, "--vapid-public-key", formerPair.publicKey]

@@ -1,7 +1,7 @@
 // Fresh secrets in a file that only its owner may read, as `make keys ENV=.env` writes it.
 import { execFile, spawnSync } from "node:child_process"
 import { existsSync, openSync } from "node:fs"
-import { chmod, readFile, stat, writeFile } from "node:fs/promises"
+import { chmod, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
@@ -10,13 +10,12 @@ import { assert, it } from "vitest"
 import { addToFile } from "#cli/keys/env-file.ts"
 import { newParts } from "#cli/keys/lines.ts"
 import { fileOf } from "../support/bundle.ts"
-import { temporaryFolder } from "../support/folder.ts"
+import { modeOf, temporaryFolder } from "../support/folder.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 import { withLines } from "../support/vapid-keys.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const add = (file: string) => Effect.runPromise(addToFile(file, newParts()))
-const modeOf = async (file: string) => ((await stat(file)).mode & 0o777).toString(8)
 
 it("go into a new file of mode 600, and what is in it stays", { timeout: 60_000 }, async () => {
   const file = join(await temporaryFolder(), ".env")

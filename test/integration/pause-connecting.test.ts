@@ -3,7 +3,7 @@
 import { assert, it } from "vitest"
 import { pushesOf } from "../support/audit.ts"
 import { broadcastPath, changeState } from "../support/broadcast-states.ts"
-import { finishedAt, join, publish, until } from "../support/client.ts"
+import { finishedAt, joinAll, publish, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { elapsed } from "../support/quiet.ts"
 import { trustingEnvironment } from "../support/tls.ts"
@@ -39,9 +39,8 @@ it.concurrent.for([
       ...(http2 ? { http2, streamsPerSession: count } : {})
     })
     const agents = Array.from({ length: count }, () => push.subscribe({ script }))
-    const subscriptions = agents.map(({ subscription }) => subscription)
     const channel = `${what.replaceAll(/\W/g, "-")}-${state}`
-    await join([url], channel, subscriptions, 24, channel)
+    await joinAll(url, channel, agents)
     const id = await publish(url, channel, { n: 1 })
     await until(
       async () => push.connections(),

@@ -1,10 +1,17 @@
 // Rights to change a broadcast: those of now, not those of its acceptance. Whoever published it may
 // always stop it, and change its start and its rate.
 import { assert, it } from "vitest"
-import { broadcastPath, changeState, patchState } from "../support/broadcast-states.ts"
-import { type Answer, call, publish, publishAt } from "../support/client.ts"
+import {
+  broadcastPath,
+  changeState,
+  changesOfData,
+  patchState,
+  resultOf
+} from "../support/broadcast-states.ts"
+import { call, publish, publishAt } from "../support/client.ts"
 import { permit as permitAt } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
+import { inHours } from "../support/times.ts"
 import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
@@ -18,16 +25,12 @@ const shared = useService({ roles: "gateway,projection", env })
 const permit = (verb: "grant" | "revoke", channel: string, user: string) =>
   permitAt(shared.nats.url, verb, channel, user)
 
-const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
 const at = inHours(1)
-const changesOfData: ReadonlyArray<object> = [{ data: { n: 2 } }, { data_by_locale: { de: {} } }]
 const changes = [{ at: inHours(2) }, { rate: 9 }, ...changesOfData]
 const users = [idOf("anna")]
 
 const patch = (url: string, id: string, data: object) =>
   call(url, "PATCH", broadcastPath(id), "publisher", { data })
-
-const resultOf = ({ body, status }: Answer) => (status === 200 ? 200 : [status, body.errno])
 
 it("a publisher who lost a right changes a broadcast, but not its data", {
   timeout: 60_000

@@ -4,10 +4,7 @@
 import { assert, it } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
-import { Effect, Layer } from "effect"
-import { rebuild } from "#cli/rebuild.ts"
-import { natsLayer } from "#nats/layer.ts"
-import { quiet } from "#test/history.ts"
+import { rebuildAt } from "#test/history.ts"
 import { finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { playerOf } from "../support/push-script.ts"
@@ -49,9 +46,8 @@ it("delivers to everybody while the buckets are made anew", { timeout: 90_000 },
   // others wait for it, and then about 150 ms.
   const env = { BELLCAST_SHARDS_IN_FLIGHT: "1", BELLCAST_PUSHES_UNDER_WAY_MAX: "8" }
   await using _delivery = await startService({ natsUrl: nats.url, roles: "delivery", env })
-  const layer = Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)
   for (let n = 0; n < rebuilds; n++) {
-    await Effect.runPromise(rebuild().pipe(Effect.provide(layer)))
+    await rebuildAt(nats.url)
     const { num_pending, paused } = await consumer("deliver")
     assert.notStrictEqual(paused, true)
     // It did not just wait until everything was delivered.

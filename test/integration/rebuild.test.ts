@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
-import { Effect, Layer } from "effect"
-import { rebuild } from "#cli/rebuild.ts"
+import { Effect } from "effect"
 import { emptyBucket } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -13,7 +12,7 @@ import {
   bucketStreams,
   folded,
   foldingLayer,
-  quiet,
+  rebuildAt,
   useHistory
 } from "#test/history.ts"
 import { planFloor } from "#test/history-broadcasts.ts"
@@ -28,11 +27,6 @@ const at = <A, E>(url: string, program: Effect.Effect<A, E, Buckets>) =>
 const registered = (floor: number) =>
   Effect.flatMap(Buckets, (buckets) =>
     buckets.getMany("registrations", [keys.registrationsOf(channels[0]!, "all")], floor)
-  )
-
-const rebuildAt = (url: string) =>
-  Effect.runPromise(
-    rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url, name: "test" }), quiet)))
   )
 
 /** Each case ends with the buckets that LOG and WORK say. */

@@ -1,14 +1,11 @@
 // A browser that its user or the site logged out does not come back by itself: a removal voids the
 // secrets of subscriptions that a push service had ended before.
 import { createHash } from "node:crypto"
-import { Effect, Layer } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { rebuild } from "#cli/rebuild.ts"
-import { natsLayer } from "#nats/layer.ts"
 import { auditsOf } from "../support/audit.ts"
 import { call, finished, publish } from "../support/client.ts"
 import { end } from "../support/end.ts"
-import { administer, quiet } from "../support/history.ts"
+import { administer, rebuildAt } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
@@ -199,8 +196,6 @@ it("no response and no audit shows the SHA-256 of a secret, and a rebuild keeps 
   // The tombstone of the one that ended, unspent.
   assert.include(JSON.stringify(before), hashes[1]!)
   assert.notInclude(JSON.stringify(before), hashes[0]!)
-  await Effect.runPromise(
-    rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)))
-  )
+  await rebuildAt(nats.url)
   assert.deepEqual(await lists(), before)
 })

@@ -1,12 +1,9 @@
 // A service worker without a login renews a subscription that the push service ended, once, and no
 // process keeps the secret.
-import { Effect, Layer } from "effect"
 import { assert, describe, it } from "vitest"
-import { rebuild } from "#cli/rebuild.ts"
 import { renewalHash } from "#gateway/subscriptions/renewal.ts"
-import { natsLayer } from "#nats/layer.ts"
 import { call, finished, publish, until } from "../support/client.ts"
-import { administer, quiet } from "../support/history.ts"
+import { administer, rebuildAt } from "../support/history.ts"
 import { startNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { settled } from "../support/quiet.ts"
@@ -65,9 +62,7 @@ describe("a renewal without a login", { timeout: 60_000 }, () => {
       assert.notInclude(JSON.stringify(before), secret.split(".")[2])
       assert.notInclude(service.output(), secret)
     }
-    await Effect.runPromise(
-      rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)))
-    )
+    await rebuildAt(nats.url)
     assert.deepEqual(await lists(), before)
   })
 })

@@ -10,8 +10,8 @@ import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
+import { inMillis } from "../support/times.ts"
 
-const inMillis = (millis: number) => new Date(Date.now() + millis).toISOString()
 const hourMillis = 3_600_000
 
 const schedule = (url: string, at: string, channel = "news") =>

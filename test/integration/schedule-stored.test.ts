@@ -8,6 +8,7 @@ import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type Service, startService } from "../support/service.ts"
+import { inMillis } from "../support/times.ts"
 
 let nats: TestNats
 let service: Service | undefined
@@ -23,7 +24,6 @@ afterAll(async () => {
   for (const each of [service, nats]) await each?.[Symbol.asyncDispose]()
 })
 
-const inMillis = (millis: number) => new Date(Date.now() + millis).toISOString()
 const hourMillis = 3_600_000
 
 const patch = async (url: string, id: string, data: unknown) => {

@@ -3,10 +3,9 @@ import { assert, it } from "vitest"
 import { call, publishAt } from "../support/client.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
+import { inHours } from "../support/times.ts"
 import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
-
-const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
 
 const shared = useService({
   roles: "gateway,projection",

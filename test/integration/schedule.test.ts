@@ -8,13 +8,13 @@ import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { startService } from "../support/service.ts"
+import { inMillis } from "../support/times.ts"
 import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
 /** A start is 250 ms late at most, and later on a machine that runs other tests, too. */
 const busyMillis = 5_000
 
-const inMillis = (millis: number) => new Date(Date.now() + millis).toISOString()
 const path = (id: string) => `/broadcasts/${id}`
 
 const schedule = (url: string, channel: string, at: string, data: unknown = { n: 1 }) =>

@@ -1,11 +1,8 @@
 // A store of another form: a start refuses it, says what to do, and changes nothing.
 import { afterAll, assert, beforeAll, describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { rebuild } from "#cli/rebuild.ts"
-import { natsLayer } from "#nats/layer.ts"
 import { storedForm } from "#streams/index.ts"
 import { call, join } from "../support/client.ts"
-import { quiet } from "../support/history.ts"
+import { rebuildAt } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
@@ -51,11 +48,6 @@ const everything = async () => {
 
 const start = () => startService({ natsUrl: nats.url })
 
-const rebuilt = () =>
-  Effect.runPromise(
-    rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url: nats.url, name: "test" }), quiet)))
-  )
-
 describe("a store of another form", () => {
   it.for([undefined, "0"])("is refused where it is a stream of form %s", async (form) => {
     await setForm(log, form)
@@ -63,7 +55,9 @@ describe("a store of another form", () => {
     await expect(start()).rejects.toThrow(
       /cannot start\. BELLCAST_LOG is stored in .+; this version reads form \d+\. Nothing was/
     )
-    await expect(rebuilt()).rejects.toThrow(/BELLCAST_LOG is stored in .*restore a backup/)
+    await expect(rebuildAt(nats.url)).rejects.toThrow(
+      /BELLCAST_LOG is stored in .*restore a backup/
+    )
     assert.deepStrictEqual(await everything(), before)
     await setForm(log, storedForm.streams)
   })
@@ -75,7 +69,7 @@ describe("a store of another form", () => {
       /KV_bellcast_subscriptions is stored in form 1; .* run `bellcast rebuild`/
     )
     assert.deepStrictEqual(await everything(), before)
-    await rebuilt()
+    await rebuildAt(nats.url)
     await using service = await start()
     const { body } = await call(service.url, "GET", "/subscriptions", "user0")
     assert.lengthOf(body.data, 1)

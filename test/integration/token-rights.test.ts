@@ -4,11 +4,12 @@ import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
 import { freshToken, hashOfToken } from "#identity/tokens/own-token.ts"
-import { broadcastPath } from "../support/broadcast-states.ts"
-import { type Answer, call, publishAt, until } from "../support/client.ts"
+import { broadcastPath, changesOfData, resultOf } from "../support/broadcast-states.ts"
+import { call, publishAt, until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { createToken, runCli } from "../support/run-cli.ts"
 import { storedText } from "../support/stored-text.ts"
+import { inHours } from "../support/times.ts"
 import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
@@ -25,16 +26,12 @@ const make = async (name: string, ...args: ReadonlyArray<string>) => {
   return { authorization: `Bearer ${token}` }
 }
 
-const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
 const at = inHours(1)
-const changesOfData: ReadonlyArray<object> = [{ data: { n: 2 } }, { data_by_locale: { de: {} } }]
 const changes = [{ at: inHours(2) }, { rate: 9 }, ...changesOfData]
 const users = [idOf("anna")]
 
 const patch = (id: string, data: object, token: Record<string, string>) =>
   call(shared.service.url, "PATCH", broadcastPath(id), undefined, { data }, token)
-
-const resultOf = ({ body, status }: Answer) => (status === 200 ? 200 : [status, body.errno])
 
 it("each channel needs a right of a token, and users do, to send, see and cancel", {
   timeout: 60_000

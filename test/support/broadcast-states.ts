@@ -1,6 +1,6 @@
-// Changes of the states of broadcasts, as their publisher asks for them.
+// Changes of broadcasts and of their states, as their publisher asks for them.
 import { assert } from "vitest"
-import { call, until } from "./client.ts"
+import { type Answer, call, until } from "./client.ts"
 
 export const broadcastPath = (id: string) => `/broadcasts/${id}`
 
@@ -23,6 +23,15 @@ export const changeState = async (url: string, id: string, state: string) => {
   assert.equal(body.data.state, state)
   return body.data
 }
+
+/** The two changes of what a broadcast says, which need the right to publish to all it goes to. */
+export const changesOfData: ReadonlyArray<object> = [
+  { data: { n: 2 } },
+  { data_by_locale: { de: {} } }
+]
+
+/** 200, or the status and the errno of a change that was refused. */
+export const resultOf = ({ body, status }: Answer) => (status === 200 ? 200 : [status, body.errno])
 
 /** The contract, 4.8: so long after a pause or a cancellation no push begins any more. */
 export const heldMillis = 1_000

@@ -1,5 +1,5 @@
 // An HTTP client of the service for tests: basic credentials, JSON, and waiting for a condition.
-import type { SubscriptionJson } from "./user-agent.ts"
+import type { SubscriptionJson, UserAgent } from "./user-agent.ts"
 
 export interface Answer {
   readonly status: number
@@ -73,6 +73,12 @@ export const join = async (
     }
   }
   await Promise.all(Array.from({ length: concurrency }, one))
+}
+
+/** As `join`, by one gateway. Users are called by the channel and a number. */
+export const joinAll = (base: string, channel: string, agents: ReadonlyArray<UserAgent>) => {
+  const subscriptions = agents.map(({ subscription }) => subscription)
+  return join([base], channel, subscriptions, 24, channel)
 }
 
 /** Posts a broadcast and returns its id. */

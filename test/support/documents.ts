@@ -21,3 +21,7 @@ export const sourcePaths: ReadonlyArray<string> = ["streams", "src"].flatMap((fo
 )
 
 export const textOf = (path: string): string => readFileSync(join(projectRoot, path), "utf8")
+
+/** The code spans of a cell or line. */
+export const spansOf = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)

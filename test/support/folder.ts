@@ -1,5 +1,5 @@
 // Folders that tests may fill, and that are gone when these are over.
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
@@ -49,3 +49,7 @@ export const textsBelow = async (folder: string): Promise<string> => {
   const texts = files.map(({ name, parentPath }) => bytesOf(join(parentPath, name)))
   return (await Promise.all(texts)).join("\n")
 }
+
+/** The permissions of a file or folder as three octal digits. */
+export const modeOf = async (path: string): Promise<string> =>
+  ((await stat(path)).mode & 0o777).toString(8)

@@ -2,6 +2,7 @@
 // and the stages that fold them.
 
 import { Effect, Layer, References, Schedule } from "effect"
+import { rebuild } from "#cli/rebuild.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
@@ -125,6 +126,12 @@ export const folded = Effect.fnUntraced(function* (lastOutcome: number) {
   yield* storedTo("subscriptions", seq)
   yield* storedTo("broadcasts", lastOutcome)
 })
+
+/** Makes the buckets of a server anew, as `bellcast rebuild` does. */
+export const rebuildAt = (url: string) =>
+  Effect.runPromise(
+    rebuild().pipe(Effect.provide(Layer.merge(natsLayer({ url, name: "test" }), quiet)))
+  )
 
 /** A server with a past that a service has folded; the service has stopped. */
 export const startWithHistory = async () => {

@@ -3,9 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import webpush from "web-push"
-import type { PushService } from "./push-service.ts"
+import { startNats } from "./nats.ts"
+import { connectAdmin } from "./nats-admin.ts"
+import { type PushService, startPushService } from "./push-service.ts"
 import { runCli } from "./run-cli.ts"
-import { secretEnvironment } from "./service.ts"
+import { secretEnvironment, startService } from "./service.ts"
+import { useShared } from "./use-service.ts"
 
 /** The pair of the other service. */
 export const formerPair = webpush.generateVAPIDKeys()
@@ -64,3 +67,13 @@ export const importAll = async (...what: Parameters<typeof importLines>) => {
   if (code !== 0 || stdout !== `${length} of ${length} lines were stored\n`)
     throw new Error(`${code} ${stdout}${stderr}`)
 }
+
+/** For all cases of a file: servers, a service that also signs with the former pair, and files. */
+export const useImports = () =>
+  useShared(async (opened) => {
+    const nats = opened.use(await startNats({ syncAlways: false }))
+    const admin = opened.use(await connectAdmin(nats.url))
+    const push = opened.use(await startPushService())
+    const service = opened.use(await startService({ natsUrl: nats.url, env: formerKeys }))
+    return { nats, admin, push, service, files: opened.use(makeFiles()) }
+  })

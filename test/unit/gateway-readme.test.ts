@@ -2,7 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
 import { apiErrors, wireErrors } from "#gateway/http/error-table.ts"
-import { textOf } from "../support/documents.ts"
+import { spansOf, textOf } from "../support/documents.ts"
 
 const text = textOf("src/gateway/README.md")
 
@@ -13,9 +13,6 @@ const rowsOf = (heading: string): ReadonlyArray<ReadonlyArray<string>> => {
   assert.isNotEmpty(rows)
   return rows.map((row) => row.split("|").slice(1, -1))
 }
-
-const spansOf = (cell: string): ReadonlyArray<string> =>
-  [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)
 
 /** `PUT`, `DELETE /x` are two operations on /x; `GET /x`, `/y` are one on each. */
 const operationsOf = (cell: string): ReadonlyArray<string> => {

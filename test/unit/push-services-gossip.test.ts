@@ -2,19 +2,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ResponseResult } from "#delivery/attempt-result.ts"
 import { decodeGossip } from "#delivery/push-service/gossip.ts"
-import type { Push } from "#delivery/push-service/push.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import type { RetryReason } from "#domain/reason.ts"
+import { pushesAt } from "#test/judged-pushes.ts"
 
 const now = 1_800_000_000_000
 const minute = 60_000
-
-/** A push to the only subscription of a user, which has been there for ever. */
-const pushTo = (user: string, more: Partial<Push> = {}): Push => ({
-  ...{ user, subscription: `${user}.id`, generation: 1, broadcast: 2, saidGone: false },
-  ...{ acceptedAt: now, storedAt: 0, sentAt: now },
-  ...more
-})
+const pushTo = pushesAt(now)
 const someone = pushTo("someone")
 
 describe("a push service that does not respond", () => {

@@ -10,7 +10,6 @@ import { classify } from "#delivery/push/post.ts"
 import { unsendable } from "#delivery/push/send.ts"
 import type { Target } from "#delivery/push/target.ts"
 import type { Answer, NoAnswer } from "#delivery/push/transport/response.ts"
-import type { Push } from "#delivery/push-service/push.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import {
@@ -25,6 +24,7 @@ import {
   unsentReasons
 } from "#domain/reason.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { pushesAt } from "#test/judged-pushes.ts"
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0)
 const hour = 3_600_000
@@ -45,11 +45,7 @@ const target: Target = {
     data: { endpoint: "https://push.example.org/1", keys: { auth: "", p256dh: "" } }
   }
 }
-const pushTo = (user: string, more: Partial<Push> = {}): Push => ({
-  ...{ user, subscription: `${user}.id`, generation: 1, broadcast: 2, saidGone: false },
-  ...{ acceptedAt: now, storedAt: 0, sentAt: now },
-  ...more
-})
+const pushTo = pushesAt(now)
 
 const received = (
   status: number,

@@ -9,13 +9,7 @@ import {
   type Registration,
   type RegistrationCommand
 } from "#domain/registration.ts"
-
-const register = (at = 0): RegistrationCommand => ({ type: "registration.put/1", user: "u", at })
-const unregister = (at = 0): RegistrationCommand => ({
-  type: "registration.delete/1",
-  user: "u",
-  at
-})
+import { register, unregister } from "#test/registration-commands.ts"
 
 interface Command {
   readonly user: string

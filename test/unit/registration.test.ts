@@ -16,13 +16,8 @@ import {
   registeredSince
 } from "#domain/registration.ts"
 import { givens } from "#test/given.ts"
+import { register, unregister } from "#test/registration-commands.ts"
 
-const register = (at = 0): RegistrationCommand => ({ type: "registration.put/1", user: "u", at })
-const unregister = (at = 0): RegistrationCommand => ({
-  type: "registration.delete/1",
-  user: "u",
-  at
-})
 const given = givens<Registration | undefined, RegistrationCommand>(evolveRegistration, undefined)
 
 describe("a registration", () => {

@@ -12,7 +12,7 @@ import {
   settingPrefix
 } from "#identity/settings.ts"
 import { namesOf, type Table } from "#settings/every-setting.ts"
-import { documentPaths, textOf } from "../support/documents.ts"
+import { documentPaths, spansOf, textOf } from "../support/documents.ts"
 
 type Row = ReadonlyArray<string>
 
@@ -26,9 +26,6 @@ const rows = textOf("src/settings/README.md")
   .split(/\n\n/)
   .filter((part) => part.startsWith("| Setting | Default |"))
   .flatMap((table) => table.trimEnd().split("\n").slice(2).map(cellsOf))
-
-const spansOf = (cell: string): ReadonlyArray<string> =>
-  [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)
 
 /** How the tables write a default. */
 const writtenDefault = (value: unknown): string => {

@@ -1,20 +1,16 @@
 // src/telemetry/README.md agrees with the code: every metric with its type and labels, and alert
 // rules that name only metrics and labels that exist.
-import { readFileSync } from "node:fs"
 import { Context, Metric } from "effect"
 import { assert, describe, it } from "vitest"
 import { CacheMemory } from "#memory/cache-memory.ts"
 import { showCaches } from "#memory/upkeep.ts"
 import { isOfProcess, watchProcess } from "#telemetry/process-metrics.ts"
+import { spansOf, textOf } from "../support/documents.ts"
 
-const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8")
-const readme = text("src/telemetry/README.md")
+const readme = textOf("src/telemetry/README.md")
 const code = ["delivery", "request", "nats"]
-  .map((name) => text(`src/telemetry/${name}-metrics.ts`))
+  .map((name) => textOf(`src/telemetry/${name}-metrics.ts`))
   .join("\n")
-
-const spansOf = (cell: string): ReadonlyArray<string> =>
-  [...cell.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)
 
 const rows = readme
   .split("\n")

@@ -1,13 +1,12 @@
 // Contract 4.14: broadcasts that start later than they are accepted.
 import { expect } from "vitest"
 import { until } from "../../support/client.ts"
+import { inHours } from "../../support/times.ts"
 import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
 import { accepted, locationOf, publish } from "./broadcasts.ts"
 import { idIn, running } from "./given.ts"
 
-const hourMillis = 3_600_000
-const inHours = (hours: number) => new Date(Date.now() + hours * hourMillis).toISOString()
 export const at = inHours(20 * 24)
 export const sooner = at.replace("Z", "+00:30")
 
