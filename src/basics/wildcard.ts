@@ -1,4 +1,4 @@
-// Shell patterns. `?` is special for hosts and origins alone, as a name of a channel may contain it.
+// Shell patterns. `?` is special for hosts and origins alone: the id of a channel may contain it.
 
 /** Whether a text matches a pattern, in which `*` stands for any text. Takes linear time. */
 export const matchesWildcard = (pattern: string, text: string): boolean => {

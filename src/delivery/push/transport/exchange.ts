@@ -51,7 +51,7 @@ export const attemptLimitsOf = (pushTimeoutMillis: number) => {
 
 const { NGHTTP2_HTTP_1_1_REQUIRED } = constants
 
-/** Characters of an error body that classify.ts searches for a few words. */
+/** Characters of an error body that post.ts searches for a few words. */
 const bodyCharsMax = 2_048
 /** A longer body is cut off: over HTTP/1.1 with its connection, over HTTP/2 with its stream. */
 const bodyBytesMax = 65_536
@@ -197,6 +197,6 @@ export class Exchange implements Carried {
   }
 }
 
-/** The code of an error, fit for classify.ts. */
+/** The code of an error, fit for post.ts. */
 export const codeOf = (error: unknown): string =>
   (error as NodeJS.ErrnoException | null)?.code ?? "UNKNOWN"
