@@ -22,7 +22,7 @@ import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
 import { principalNames } from "#identity/principals.ts"
-import { cachesLayer, upkeepLayer } from "#memory/upkeep.ts"
+import { cachesLayer, garbageLayer } from "#memory/upkeep.ts"
 import { Health, type HealthOptions } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
 import { endAtStandstill } from "#monitoring/standstill.ts"
@@ -176,7 +176,7 @@ const running = (start: Start) => {
     operatorPrincipals: settings.operatorPrincipals.map(nameOf)
   }
   return Layer.effectDiscard(announced(start)).pipe(
-    Layer.provide(upkeepLayer),
+    Layer.provide(garbageLayer),
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
     // Below the stages: the port opens first and shows metrics until the stages have drained.
     Layer.provideMerge(Layer.merge(MetricsPort.layer, ApiPort.layer)),

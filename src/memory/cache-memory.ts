@@ -22,9 +22,7 @@ const parts = {
   /** Entries that the tally has changed or may change next. */
   tally: 3,
   /** Verified tokens. */
-  logins: 3,
-  /** Which of several login servers knows a token. */
-  "token-owners": 1,
+  logins: 4,
   /** Which channels somebody has joined. */
   channels: 1
 }

@@ -1,5 +1,5 @@
-// Values that expire, within a share of the memory of all caches. The ones that were not used for
-// longest make room.
+// Values that expire, within a share of the memory of all caches. Older ones make room for new
+// ones, those first that were not used since the last sweeps.
 import type { Share } from "./cache-memory.ts"
 import { ReadMemory } from "./read-memory.ts"
 

@@ -141,13 +141,13 @@ export const cachesLayer = Layer.effect(
 )
 
 /**
- * Gives back the memory that the start needed, before the process is ready (45 MiB; it halts for
- * 0.05 s), and later what a broadcast needed.
+ * Gives back the memory that the start needed, before the process says that it is ready (45 MiB; it
+ * halts for 0.05 s), and later what a broadcast needed. Nothing is swept while it waits for NATS.
  */
-export const upkeepLayer = Layer.effectDiscard(
+export const garbageLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const collect = collector()
-    collect()
+    if (process.memoryUsage().heapUsed <= inUseMax) collect()
     yield* Effect.forkScoped(sweep(yield* Caches, collect))
   })
 )

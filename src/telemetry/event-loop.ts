@@ -6,7 +6,7 @@ import {
   PerformanceObserver
 } from "node:perf_hooks"
 
-/** Between two measurements. Each wakes the process: 10 a second cost 0.05 % of a core. */
+/** Between two measurements. Each wakes the process: ten a second would cost 0.05 % of a core. */
 const resolutionMillis = 250
 /**
  * Readings closer together show the same window: several readers do not empty it for each other.

@@ -9,6 +9,11 @@ describe("the memory of all caches", () => {
   it("is divided without a rest, and never exceeded", () => {
     const caches = new CacheMemory(16_000)
     const shares = cacheNames.map((name) => caches.share(name))
+    // Public keys may use 15 parts of subscriptions, and these 21 of theirs.
+    assert.equal(
+      shares.reduce((sum, { bytesMax }) => sum + bytesMax, 0),
+      (16_000 * (64 + 15 + 21)) / 64
+    )
     const bounded = shares.filter(({ bytesMax }) => bytesMax > 0)
     for (const share of bounded) {
       const memory = new ReadMemory<number>(share)

@@ -2,7 +2,7 @@
 // rules that name only metrics and labels that exist.
 import { Context, Metric } from "effect"
 import { assert, describe, it } from "vitest"
-import { CacheMemory } from "#memory/cache-memory.ts"
+import { CacheMemory, cacheNames } from "#memory/cache-memory.ts"
 import { showCaches } from "#memory/upkeep.ts"
 import { isOfProcess, watchProcess } from "#telemetry/process-metrics.ts"
 import { spansOf, textOf } from "../support/documents.ts"
@@ -53,6 +53,11 @@ describe("the README of telemetry", () => {
         shown.map((row) => row.name),
         name
       )
+  })
+
+  it("says what each cache is", () => {
+    const row = readme.split("\n").find((line) => line.startsWith("| `bellcast_cache_bytes`"))!
+    assert.includeMembers([...spansOf(row)], [...cacheNames])
   })
 
   it("uses base units, and names that Prometheus recommends", () => {

@@ -39,14 +39,15 @@ export const handOn = Effect.fnUntraced(function* (
   })
 })
 
-/** Whether the pushes of a job must not be sent now. Else they are sent, or end as cancelled. */
-export const isHeld = ({ orderOf }: Pick<JobTools, "orderOf">, job: Job): boolean => {
+/** Whether no push of a job must be sent: its broadcast is paused, or was since it was appended. */
+export const isPausedOrOld = ({ orderOf }: Pick<JobTools, "orderOf">, job: Job): boolean => {
   const order = orderOf(job)
   return order === "hold" || order === "old"
 }
 
 /**
- * Returns the acknowledgement of a delivery of a job that is held.
+ * Returns the acknowledgement of a delivery of a job that is paused or old. It fits, too, where the
+ * broadcast was resumed or cancelled since: both have a run of their own, with jobs of their own.
  * `isStored`: whether all that follows from stored outcomes is stored, too.
  */
 export type Hold = (

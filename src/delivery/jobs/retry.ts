@@ -20,7 +20,7 @@ import type { Target } from "../push/target.ts"
 import { fullMillis } from "../push-service/queue.ts"
 import type { Turn } from "../rate/turns.ts"
 import { type Gone, presentTarget } from "../recipients/present-target.ts"
-import { isHeld, makeHold } from "./hold.ts"
+import { isPausedOrOld, makeHold } from "./hold.ts"
 import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
 import { makePlaces } from "./places.ts"
 import { laterPostponed, type Recorded } from "./record/follow-ups.ts"
@@ -219,7 +219,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const last = yield* log.last("work", outcomeSubject.retry(job))
     const previous = lastResult(last)
     const hasEnded = previous !== undefined && previous.fate !== "retrying"
-    if (!hasEnded && isHeld(tools, job)) return yield* hold(delivery, job)
+    if (!hasEnded && isPausedOrOld(tools, job)) return yield* hold(delivery, job)
     const waitMillis = hasEnded || orderOf(job) === "cancel" ? 0 : waitOf(given, last, now)
     if (waitMillis > 0) return later(waitMillis)
     const found = yield* payload(job)

@@ -17,7 +17,7 @@ import { pad, sealedAtOnce } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { type Audience, makeAdmission, makeAudience } from "../recipients/audience.ts"
 import { alongside, appendNext } from "../recipients/next-shards.ts"
-import { isHeld, makeHold } from "./hold.ts"
+import { isPausedOrOld, makeHold } from "./hold.ts"
 import { laterPostponed } from "./record/follow-ups.ts"
 import { conflictLeaves } from "./record/until-written.ts"
 import { makeClaim } from "./shard-record.ts"
@@ -104,7 +104,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
 
   /** Ends a delivery that leaves pushes to the next one. */
   const leave = (delivery: Delivery, job: Message<"shard/1">, isPostponed: boolean) =>
-    isHeld(tools, job)
+    isPausedOrOld(tools, job)
       ? hold(delivery, job, Effect.succeed(!isPostponed))
       : Effect.succeed(laterLeft(tools, job))
 
@@ -128,14 +128,14 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       yield* next
       return isPostponed ? laterPostponed(deliveryCount) : done
     }, conflictLeaves)
-    if (isHeld(tools, message)) return yield* hold(delivery, message, isStored)
+    if (isPausedOrOld(tools, message)) return yield* hold(delivery, message, isStored)
     const { endTurn, found } = yield* Effect.tapCause(
       admitted(message, pushed.to),
       // A shard that cannot be read must not stop those behind it.
       () => appendNext(log, tools, message, false)
     )
     return yield* Effect.suspend(() =>
-      isHeld(tools, message) ? hold(delivery, message, isStored) : send(found)
+      isPausedOrOld(tools, message) ? hold(delivery, message, isStored) : send(found)
     ).pipe(Effect.ensuring(endTurn))
   })
 })

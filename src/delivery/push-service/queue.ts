@@ -41,7 +41,7 @@ export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => 
     /** Whether pushes wait for others to end. */
     isWaiting: (): boolean => inside > window,
 
-    /** Runs `effect` when it and its broadcast have their turn, and holds a place until then. */
+    /** Runs `effect` when it and its broadcast have their turn. It has a place until its end. */
     withPlace: <A, E, R>(broadcast: number, effect: Effect.Effect<A, E, R>) =>
       Effect.suspend(() => {
         inside += 1

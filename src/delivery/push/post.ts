@@ -1,8 +1,8 @@
-// One request to a push service, and what its response means for the push and its subscription, or
-// its absence. Connections are reused, every wait has a bound, responses are read no further than
-// needed, and redirects are not followed. What a response means is pure and total. Deleting a
-// healthy subscription is worse than one push too many. So only 404 and 410 remove a subscription
-// here. A mismatch removes one only while our key is accepted from others (see
+// One request to a push service, and what its response, or the lack of one, means for the push and
+// its subscription. Connections are reused, every wait has a bound, responses are read no further
+// than needed, and redirects are not followed. `classify` is pure and total. Deleting a healthy
+// subscription is worse than one push too many. So only 404 and 410 remove a subscription here. A
+// mismatch removes one only while our key is accepted from others (see
 // ../push-service/push-service.ts).
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

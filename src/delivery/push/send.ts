@@ -179,9 +179,9 @@ const attempt = Effect.fnUntraced(function* (
 /**
  * Returns a function that makes one attempt. At most the send window of pushes run for one push
  * service, so that a slow one does not hold up the others. `permit` is taken when the push has its
- * place, before anything is sent; if that fails, nothing is sent. It fails itself with "held"
- * alone: while the push waited for a connection, the broadcast was paused or cancelled, or the turn
- * that its rate gave it was lost, and nothing was sent.
+ * place, or finds none, before anything is sent; if that fails, nothing is sent. It fails itself
+ * with "held" alone: while the push waited for a connection, the broadcast was paused or cancelled,
+ * or the turn that its rate gave it was lost, and nothing was sent.
  */
 export const makeSend = Effect.gen(function* () {
   const vapid = yield* Vapid

@@ -114,9 +114,9 @@ const trySecond = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the response to the last request of an attempt, given a refusal of its first. "expired":
- * the push expired with keys left to try, so the mismatches prove nothing. "late": the attempt has
- * lasted too long for another request.
+ * Returns the response to the last request of an attempt, given that to its first one, which did
+ * not deliver. "expired": the push expired with keys left to try, so the mismatches prove nothing.
+ * "late": the attempt has lasted too long for another request.
  */
 export const tryFurther = (
   tools: TryTools,

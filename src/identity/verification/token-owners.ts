@@ -2,22 +2,21 @@
 // token of the last policy would be sent to all servers before it, every ten seconds.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { Caches } from "#memory/cache-memory.ts"
-import { ExpiringMemory } from "#memory/expiring-memory.ts"
+import { makeExpiringMap } from "#basics/expiring-map.ts"
 import type { Credentials } from "../credentials.ts"
 import type { Policy } from "../policy.ts"
 import { IdentitySettings } from "../settings.ts"
 import { credentialKeys } from "./credential-key.ts"
 
-/** Of V8's heap, with the key. */
-const ownerBytes = 200
+/** About 150 bytes each. */
+const ownersMax = 20_000
 
 const isRemote = ({ bearer }: Policy): boolean => bearer?.kind === "remote"
 
 export const makeTokenOwners = Effect.gen(function* () {
   const keyOf = yield* credentialKeys
   const { authVerificationTtlSeconds } = yield* IdentitySettings
-  const owners = new ExpiringMemory<string>((yield* Caches).share("token-owners"))
+  const owners = makeExpiringMap<string>(ownersMax)
   const ownerOf = (token: string, now: number) => owners.get(keyOf("owner", token), now)
 
   /** The policies in the order in which they are asked about these credentials. */
@@ -42,8 +41,7 @@ export const makeTokenOwners = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     // Never extended by use: the order in the setting counts again after this time.
     if (ownerOf(token, now) === policy.name) return
-    const until = now + authVerificationTtlSeconds * 1000
-    owners.set(keyOf("owner", token), policy.name, until, ownerBytes)
+    owners.set(keyOf("owner", token), policy.name, now + authVerificationTtlSeconds * 1000)
   })
   return { order, knew }
 })

@@ -9,7 +9,7 @@ import { keys } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { Buckets } from "../kv/bucket.ts"
 
-/** Of V8's heap, for a channel in memory. */
+/** Of V8's heap, for a channel in memory, without its name. */
 const channelBytes = 300
 /** A channel that was joined counts as joined for so long. */
 const joinedMillis = 60_000
@@ -43,8 +43,9 @@ export class JoinedChannels extends Context.Service<
         buckets.get("channels", keys.channelRegistrations(channel)).pipe(
           Effect.map((entry) => {
             const isJoined = (entry?.value.registrations ?? 0) > 0
-            if (isJoined) known.set(channel, "joined", now + joinedMillis, channelBytes)
-            else known.set(channel, "empty", now + emptyMillis, channelBytes)
+            const bytes = channelBytes + channel.length
+            if (isJoined) known.set(channel, "joined", now + joinedMillis, bytes)
+            else known.set(channel, "empty", now + emptyMillis, bytes)
             return !isJoined
           }),
           Effect.timeoutOrElse({ duration: readMillis, orElse: () => Effect.succeed(false) }),

@@ -1,8 +1,8 @@
 // The KV buckets: reads from the leader, writes that expect a revision, and reads of many keys from
 // a replica that has a given revision.
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
@@ -128,28 +128,36 @@ export const builtMillis = 100
 
 type ReadOne = ReturnType<typeof makeReadOne>
 
-/** Fails if a bucket that was lost is being rebuilt: it lacks entries that there are. */
+/**
+ * Returns a function that fails if a bucket that was lost is being rebuilt: it lacks entries that
+ * there are.
+ */
 const makeCheckBuilt = (read: ReadOne, scope: Scope.Scope) => {
   const checks = new Map<
     BucketName,
-    { began: number; result: Fiber.Fiber<void, NatsUnavailable> }
+    { began: number; result: Deferred.Deferred<void, NatsUnavailable> }
   >()
-  const readMeta = Effect.fnUntraced(
-    function* (bucket: BucketName) {
-      const meta = yield* read(bucket, metaKey)
-      if (meta === undefined || isUnbuilt(meta.value)) return yield* unbuilt(bucket)
-    },
-    (check, bucket) => Effect.tapError(check, () => Effect.sync(() => checks.delete(bucket)))
-  )
+  const readMeta = Effect.fnUntraced(function* (bucket: BucketName) {
+    const meta = yield* read(bucket, metaKey)
+    if (meta === undefined || isUnbuilt(meta.value)) return yield* unbuilt(bucket)
+  })
   return Effect.fnUntraced(function* (bucket: BucketName) {
     const now = performance.now()
     const latest = checks.get(bucket)
     if (latest !== undefined && now < latest.began + builtMillis)
-      return yield* Fiber.join(latest.result)
-    // In the scope, because other callers join it: this one may be interrupted.
-    const result = yield* Effect.forkIn(readMeta(bucket), scope)
-    checks.set(bucket, { began: now, result })
-    return yield* Fiber.join(result)
+      return yield* Deferred.await(latest.result)
+    const check = { began: now, result: Deferred.makeUnsafe<void, NatsUnavailable>() }
+    checks.set(bucket, check)
+    const forget = Effect.sync(() => {
+      if (checks.get(bucket) === check) checks.delete(bucket)
+    })
+    // In the scope, because others wait for it: this caller may be interrupted.
+    yield* readMeta(bucket).pipe(
+      Effect.onError(() => forget),
+      Deferred.into(check.result),
+      Effect.forkIn(scope)
+    )
+    return yield* Deferred.await(check.result)
   })
 }
 
