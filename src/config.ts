@@ -189,8 +189,8 @@ export const settings = {
   /** Shards that a process works on at once. */
   shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(128)),
   /**
-   * Most bytes in all caches of this process. More of it saves CPU: the default
-   * holds 20,000 subscriptions with keys that are ready for encryption, or 90,000 without.
+   * Most bytes in all caches of this process. More of it saves CPU: of 100,000 subscriptions the
+   * default keeps the keys of a fifth, ready for encryption.
    */
   cacheBytesMax: within("BELLCAST_CACHE_BYTES_MAX", 0, 2 ** 40).pipe(withDefault(cacheBytesMax)),
   /**

@@ -1,5 +1,4 @@
-// One budget of bytes for the caches of a process. Each cache has a share of it. Those of public
-// keys and of subscriptions are one pool, in which subscriptions come first.
+// One budget of bytes for the caches of a process. Each cache has a fixed share of it.
 import * as Context from "effect/Context"
 import { cacheBytesMax } from "#config"
 
@@ -29,66 +28,34 @@ const parts = {
 
 export type CacheName = keyof typeof parts
 
-/**
- * Parts of public keys that subscriptions may take: to read one again costs CPU here and in
- * nats-server, for a quarter of a key's bytes. Public keys use what subscriptions leave.
- */
-const takenPartsMax = 21
-
 /** Sweeps after which an entry that was not used is dropped: a minute (see upkeep.ts). */
 export const unusedSweeps = 4
 
 /** The memory of one cache, or of several that divide it among themselves. */
 export class Share {
-  readonly #own: number
+  readonly bytesMax: number
   bytes = 0
   /** Calls of `dropUnused` so far. Each entry has the number at which it was used last. */
   sweeps = 0
-  readonly #holders: Array<Required<Parameters<Share["join"]>>> = []
-  #giver: Share | undefined
-  #taker: Share | undefined
-  /** Bytes that this share may take from its giver. */
-  #takenMax = 0
+  readonly #holders: Array<(since: number) => void> = []
 
   constructor(bytesMax: number) {
-    this.#own = bytesMax
+    this.bytesMax = bytesMax
   }
 
-  get bytesMax(): number {
-    const left = this.#taker === undefined ? 0 : this.#taker.#own - this.#taker.bytes
-    return this.#own + this.#takenMax + left
-  }
-
-  /**
-   * Adds a cache. `dropUnused` drops the entries used last before a sweep, if they may be dropped;
-   * `dropOldest` the one that was used last before all others, unless there is none.
-   */
-  join(dropUnused: (since: number) => void, dropOldest: () => boolean = () => false): void {
-    this.#holders.push([dropUnused, dropOldest])
+  /** Adds a cache. `drop` drops the entries used last before a sweep, if they may be dropped. */
+  join(drop: (since: number) => void): void {
+    this.#holders.push(drop)
   }
 
   get holders(): number {
     return this.#holders.length
   }
 
-  /** From now on, this share has what `taker` leaves, which may take so many bytes of it. */
-  giveTo(taker: Share, bytesMax: number): void {
-    this.#taker = taker
-    taker.#giver = this
-    taker.#takenMax = bytesMax
-  }
-
-  /** Has the giver drop entries, after this share has grown. */
-  take(): void {
-    const giver = this.#giver
-    while (giver !== undefined && giver.bytes > giver.bytesMax)
-      if (!giver.#holders.some(([, dropOldest]) => dropOldest())) return
-  }
-
   /** Drops the entries that were not used since `unusedSweeps` sweeps. */
   dropUnused(): void {
     this.sweeps += 1
-    for (const [dropUnused] of this.#holders) dropUnused(this.sweeps - unusedSweeps)
+    for (const drop of this.#holders) drop(this.sweeps - unusedSweeps)
   }
 }
 
@@ -103,11 +70,8 @@ export class CacheMemory {
 
   /** Returns an empty share. It replaces a former one of the name, whose caches are gone. */
   share(name: CacheName): Share {
-    const part = this.#bytesMax / 64
-    const share = new Share(part * parts[name])
+    const share = new Share((this.#bytesMax * parts[name]) / 64)
     this.#shares.set(name, share)
-    const [giver, taker] = [this.#shares.get("public-keys"), this.#shares.get("subscriptions")]
-    if (giver !== undefined && taker !== undefined) giver.giveTo(taker, part * takenPartsMax)
     return share
   }
 

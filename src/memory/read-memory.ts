@@ -26,10 +26,7 @@ export class ReadMemory<V> {
   constructor(share: Share, replacedOneIn = replacedOneInDefault) {
     this.#share = share
     this.#replacedOneIn = replacedOneIn
-    share.join(
-      (since) => this.#dropUnused(since),
-      () => this.#dropOldest()
-    )
+    share.join((since) => this.#dropUnused(since))
   }
 
   find(key: string): V | undefined {
@@ -60,7 +57,6 @@ export class ReadMemory<V> {
     }
     this.#kept.set(key, { ...made, usedIn: this.#share.sweeps })
     this.#share.bytes += made.bytes
-    this.#share.take()
   }
 
   drop(key: string): void {
@@ -76,12 +72,6 @@ export class ReadMemory<V> {
 
   #fits(bytes: number): boolean {
     return this.#share.bytes + bytes <= this.#share.bytesMax
-  }
-
-  #dropOldest(): boolean {
-    const [oldest] = this.#kept.keys()
-    if (oldest !== undefined) this.drop(oldest)
-    return oldest !== undefined
   }
 
   #dropUnused(since: number): void {

@@ -9,10 +9,9 @@ describe("the memory of all caches", () => {
   it("is divided without a rest, and never exceeded", () => {
     const caches = new CacheMemory(16_000)
     const shares = cacheNames.map((name) => caches.share(name))
-    // Public keys may use 15 parts of subscriptions, and these 21 of theirs.
     assert.equal(
       shares.reduce((sum, { bytesMax }) => sum + bytesMax, 0),
-      (16_000 * (64 + 15 + 21)) / 64
+      16_000
     )
     const bounded = shares.filter(({ bytesMax }) => bytesMax > 0)
     for (const share of bounded) {
@@ -27,28 +26,6 @@ describe("the memory of all caches", () => {
       caches.bytes,
       bounded.reduce((sum, { bytes }) => sum + bytes, 0)
     )
-    assert.isAtMost(caches.bytes, 16_000)
-    assert.isAbove(caches.bytes, 15_000)
-  })
-
-  it("is used by public keys where subscriptions leave it, until they need it", () => {
-    const caches = new CacheMemory(64_000)
-    const subscriptions = new ReadMemory<number>(caches.share("subscriptions"))
-    const keys = new ReadMemory<number>(caches.share("public-keys"))
-    const fill = (memory: ReadMemory<number>, count: number) => {
-      for (let i = 0; i < count; i++) memory.place(String(i), i, 100)
-    }
-    fill(keys, 430)
-    assert.equal(caches.bytesOf("public-keys"), 43_000)
-    fill(subscriptions, 100)
-    assert.equal(caches.bytesOf("subscriptions"), 10_000)
-    assert.equal(caches.bytesOf("public-keys"), 33_000)
-    // The ones that were used last before the others have made room.
-    assert.isUndefined(keys.find("99"))
-    assert.equal(keys.find("100"), 100)
-    fill(subscriptions, 1_000)
-    assert.equal(caches.bytesOf("subscriptions"), 36_000)
-    assert.equal(caches.bytesOf("public-keys"), 7_000)
   })
 
   it("of a cache that was made anew begins empty", () => {
