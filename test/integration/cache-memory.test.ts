@@ -48,12 +48,3 @@ it.each([
   assert.isAtLeast(bytes.get("payloads")!, 2 * 300)
   assert.isAtLeast(bytes.get("log")!, 2 * 2_000)
 })
-
-it("has given back what its start needed when it is ready", async () => {
-  await using nats = await startNats({ syncAlways: false })
-  await using service = await startService({ natsUrl: nats.url })
-  const text = await (await fetch(`${service.metricsUrl()}/metrics`)).text()
-  const [, total] = /^nodejs_heap_size_total_bytes (\d+)$/m.exec(text)!
-  // A bundle has 23 MiB; with the garbage of its start 35.
-  assert.isBelow(Number(total), 30 * 1024 ** 2)
-})
