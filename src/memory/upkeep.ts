@@ -81,7 +81,7 @@ interface Use {
 export const isWorthHalt = ({ caches, garbage, heap }: Use): boolean =>
   garbage >= garbageMin && Math.min(heap, programBytes + caches) <= inUseMax
 
-/** What the process has in use just after a collection, in bytes. */
+/** Bytes in use just after a collection. */
 const afterCollection = (caches: CacheMemory) => ({
   heapTotal: process.memoryUsage().heapTotal,
   caches: caches.bytes

@@ -1,4 +1,4 @@
-// What benches print: lines of text, and medians of what they measured.
+// Prints lines of text, and computes medians, for all benches.
 
 export const say = (line: string) => process.stdout.write(`${line}\n`)
 

@@ -62,7 +62,7 @@ it("is rejected by the next run, too, whatever was written since", {
         Effect.provideService(EventLog, EventLog.of({ ...log, once: once as typeof log.once }))
       )
     )
-    // It has tried the rejection again after the page was written.
+    // The rejection was tried again after the page was written.
     const isWritten = async () =>
       `$KV.bellcast_subscriptions.${userOf(2)}` in (await admin.entries()) ? refusals : undefined
     const first = yield* Effect.promise(() => until(isWritten, (count) => count !== undefined))

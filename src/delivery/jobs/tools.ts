@@ -1,4 +1,4 @@
-// What handlers of jobs use: services, the payload of a broadcast, and the state of a shard.
+// Services that handlers of jobs use, the payload of a broadcast, and the state of a shard.
 import type * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"

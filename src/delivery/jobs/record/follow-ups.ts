@@ -26,7 +26,7 @@ export interface Recorded {
   readonly firstRun?: number
 }
 
-/** What earlier deliveries of a job recorded. */
+/** The results that earlier deliveries of a job recorded. */
 export interface PastResults {
   /** By {@link pushKey}. */
   readonly results: ReadonlyMap<string, PushResult>

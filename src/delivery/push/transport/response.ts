@@ -1,4 +1,4 @@
-// What comes back for one request: the transport makes it, ../post.ts says what it means.
+// The end of one request: the transport makes it, ../post.ts says what it means.
 
 export interface Answer {
   readonly status: number
