@@ -87,8 +87,12 @@ const afterCollection = (caches: CacheMemory) => ({
   caches: caches.bytes
 })
 
-const sweep = Effect.fnUntraced(function* (caches: CacheMemory, collect: () => void) {
-  let collected = afterCollection(caches)
+const sweep = Effect.fnUntraced(function* (
+  caches: CacheMemory,
+  collect: () => void,
+  first: ReturnType<typeof afterCollection>
+) {
+  let collected = first
   // V8's heap does not show the memory of public keys, which a collection gives back.
   let droppedBytes = 0
   let before = cpuMillis()
@@ -146,8 +150,12 @@ export const cachesLayer = Layer.effect(
  */
 export const garbageLayer = Layer.effectDiscard(
   Effect.gen(function* () {
+    const caches = yield* Caches
     const collect = collector()
-    if (process.memoryUsage().heapUsed <= inUseMax) collect()
-    yield* Effect.forkScoped(sweep(yield* Caches, collect))
+    const { heapTotal, heapUsed } = process.memoryUsage()
+    const isWorth = isWorthHalt({ heap: heapUsed, caches: caches.bytes, garbage: heapTotal })
+    if (isWorth) collect()
+    const first = isWorth ? afterCollection(caches) : { heapTotal: 0, caches: 0 }
+    yield* Effect.forkScoped(sweep(caches, collect, first))
   })
 )
