@@ -7,6 +7,10 @@ import { LongestFirst } from "./support/longest-first.ts"
 // makes the start of one that runs the sources about 40 % cheaper, of a bundle about 15 %.
 process.env["NODE_COMPILE_CACHE"] ??= `${process.cwd()}/node_modules/.cache/node`
 
+// Many small nats-servers share the machine. With one processor each, they take 30 % less CPU time:
+// their threads look for work in vain less often.
+process.env["GOMAXPROCS"] ??= "1"
+
 /** One worker and what it starts take about 500 MB. */
 const workersMax = 12
 
