@@ -142,7 +142,9 @@ export const start = async (gateways: 1 | 2, login: Login = basicauth): Promise<
   }
   await using stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
-  const own = stack.use(await startFor(login, nats.url, gateways, { program: sources }))
+  const own = stack.use(
+    await startFor(login, nats.url, gateways, gateways === 1 ? { program: sources } : {})
+  )
   await healthy(own.target.origin)
   const all = stack.move()
   return { ...own, [Symbol.asyncDispose]: () => all.disposeAsync() }
