@@ -35,7 +35,7 @@ const addsUp = (data: Record<string, number>) =>
 // One push may take 10 s.
 const shared = useService({ env: { BELLCAST_PUSH_TIMEOUT_MILLIS: "10000" } })
 
-const size = 1_500
+const size = 1_100
 describe("a broadcast that is cancelled", () => {
   it("is obeyed within a second, its rest counts, and no redrive sends it", {
     timeout: 90_000

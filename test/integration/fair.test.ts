@@ -71,10 +71,10 @@ describe.concurrent("broadcasts at the same time", () => {
   it("a large one that begins behind another gets as many pushes", {
     timeout: 180_000
   }, async () => {
-    const [size, some] = [2_000, 1_000]
+    const [size, some] = [1_100, 500]
     await using nats = await startNats()
     await using push = await startPushService({ decrypt: false })
-    const env = { ...few, BELLCAST_UNRECORDED_PUSHES_MAX: "512" }
+    const env = { ...few, BELLCAST_UNRECORDED_PUSHES_MAX: "256" }
     await using service = await startService({ natsUrl: nats.url, env })
     const [first, second] = [holding(push, size), holding(push, size)]
     await fillChannels(nats.url, [
@@ -92,7 +92,7 @@ describe.concurrent("broadcasts at the same time", () => {
     assert.isBelow(first.received(), size / 2)
     for (const each of [first, second]) each.respond()
     // Shards of the first one that have begun are sent first.
-    await push.waitFor(() => second.received() >= 500, 30_000)
+    await push.waitFor(() => second.received() >= 250, 30_000)
     const before = { first: first.received(), second: second.received() }
     await push.waitFor(({ counts }) => counts.total >= before.first + before.second + some, 30_000)
     const share = (second.received() - before.second) / some
@@ -104,7 +104,7 @@ describe.concurrent("broadcasts at the same time", () => {
   it("jobs of a large one are appended as its shards begin, also those of a resumed run", {
     timeout: 180_000
   }, async () => {
-    const size = 3_000
+    const size = 2_500
     await using nats = await startNats()
     await using push = await startPushService({ decrypt: false })
     const env = { ...few, BELLCAST_UNRECORDED_PUSHES_MAX: "64" }
@@ -119,13 +119,13 @@ describe.concurrent("broadcasts at the same time", () => {
       const { state } = await admin.jsm.streams.info(streams.work.name, { subjects_filter })
       return Object.keys(state.subjects ?? {}).length
     }
-    // 11 that wait at first, of 16; two shards of 187 have begun.
-    assert.equal(await until(jobs, (count) => count >= 13), 13)
+    // 13 that wait at first, of 16; two shards of 156 have begun.
+    assert.equal(await until(jobs, (count) => count >= 15), 15)
     const seqOf = async (last_by_subj: string) =>
       (await admin.jsm.streams.getMessage(streams.work.name, { last_by_subj }))!.seq
     // The claim is sent first. If it waited for the next job, it would be stored behind it.
     const claimedAt = await seqOf(`bellcast.outcome.news.${id}.shard.0`)
-    assert.isBelow(claimedAt, await seqOf(`bellcast.job.shard.${id}.b`))
+    assert.isBelow(claimedAt, await seqOf(`bellcast.job.shard.${id}.d`))
     await changeState(service.url, id, "paused")
     browsers.respond()
     await changeState(service.url, id, "running")

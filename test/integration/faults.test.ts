@@ -13,7 +13,7 @@ import { scriptedDns } from "../support/scripted-dns.ts"
 import { startService } from "../support/service.ts"
 import { trustingEnvironment } from "../support/tls.ts"
 
-const healthyEach = 30
+const healthyEach = 15
 const goneEach = 2
 
 // A push dies within three seconds of faults, and strikes may follow each other at once: whatever

@@ -18,19 +18,19 @@ it("goes on after nats-server was killed in mid-broadcast: all are reached, at m
   await using nats = await startNats()
   await using push = await spawnPushService()
   await using service = await startService({ natsUrl: nats.url })
-  const subscriptions = await push.subscribe(1_500)
+  const subscriptions = await push.subscribe(1_100)
   await fillChannels(nats.url, [{ name: "news", subscriptions }])
   const broadcast = await publish(service.url, "news", { n: 1 })
-  await push.waitForDistinct(300, 30_000)
+  await push.waitForDistinct(200, 30_000)
   await nats.kill()
   await nats.restart()
   assert.deepInclude(await finished(service.url, "news", broadcast, 90_000), {
-    accepted: 1_500,
-    delivered: 1_500,
+    accepted: 1_100,
+    delivered: 1_100,
     waiting: 0
   })
   const { counts } = await push.report()
-  assert.equal(counts.distinct, 1_500)
+  assert.equal(counts.distinct, 1_100)
   assert.isAtMost(counts.duplicates, duplicatesMax)
 })
 
@@ -45,7 +45,7 @@ it("waits while outcomes cannot be written, sends nothing twice, and the counts 
     env: { BELLCAST_UNRECORDED_PUSHES_MAX: String(unrecordedMax) }
   })
   // Slow, so that the stream is full long before all are sent.
-  const subscriptions = await push.subscribe(1_000, { script: ["slow 100"] })
+  const subscriptions = await push.subscribe(500, { script: ["slow 100"] })
   await fillChannels(nats.url, [{ name: "news", subscriptions }])
   await using admin = await connectAdmin(nats.url)
   const { jsm } = admin
@@ -59,16 +59,16 @@ it("waits while outcomes cannot be written, sends nothing twice, and the counts 
     (log) => log.includes("outcomes cannot be written: pushes wait")
   )
   // Pushes that did not wait would go on until all are sent.
-  const requests = await settled(async () => (await push.report()).counts.requests, 1_500)
+  const requests = await settled(async () => (await push.report()).counts.requests, 1_100)
   const recorded = (await pushesOf(nats.url, broadcast)).length
-  assert.isBelow(recorded + unrecordedMax, 1_000, "the stream filled too late to prove anything")
+  assert.isBelow(recorded + unrecordedMax, 500, "the stream filled too late to prove anything")
   assert.isAtMost(requests, recorded + unrecordedMax)
   await jsm.streams.update("BELLCAST_WORK", config)
   assert.deepInclude(await finished(service.url, "news", broadcast, 60_000), {
-    accepted: 1_000,
-    delivered: 1_000,
+    accepted: 500,
+    delivered: 500,
     waiting: 0
   })
   const { counts } = await push.report()
-  assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
+  assert.deepInclude(counts, { distinct: 500, duplicates: 0 })
 })

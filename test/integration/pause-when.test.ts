@@ -9,7 +9,7 @@ import { type Service, startService } from "../support/service.ts"
 import { type SpawnedPushService, spawnPushService } from "../support/spawn-push-service.ts"
 import { useService } from "../support/use-service.ts"
 
-const size = 600
+const size = 400
 const body = { data: { n: 1 }, pause_when: { failed_share: 0.2 } }
 
 /** Mixes two lists evenly, each in its order: the order in which pushes begin. */
@@ -99,12 +99,12 @@ describe("a broadcast with pause_when", () => {
     const scripts = { gone: ["410"], throttled: ["429 retry-after 1", "201"], few: ["400"] }
     const failing = { gone: 0.3, throttled: 0.3, few: 0.1 }
     for (const name of ["gone", "throttled", "few"] as const) {
-      const good = await push.subscribe(300 * (1 - failing[name]), {})
-      const bad = await push.subscribe(300 * failing[name], { script: scripts[name] })
+      const good = await push.subscribe(200 * (1 - failing[name]), {})
+      const bad = await push.subscribe(200 * failing[name], { script: scripts[name] })
       await fillChannels(nats.url, [{ name, subscriptions: mixed(good, bad) }])
       const id = await publishAt(url, `/channels/${name}`, body)
       const done = await finishedAt(url, broadcastPath(id), "publisher", 60_000)
-      assert.deepInclude(done, { accepted: 300, state: "finished" })
+      assert.deepInclude(done, { accepted: 200, state: "finished" })
       assert.deepEqual(await paused(nats.url, id), [])
     }
   })

@@ -18,7 +18,7 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 import { useService } from "../support/use-service.ts"
 
-const size = 800
+const size = 400
 // At once: they wait more than they work.
 describe.concurrent("a broadcast that is paused", () => {
   const shared = useService({ env: fewPermits })
@@ -32,7 +32,7 @@ describe.concurrent("a broadcast that is paused", () => {
     const browsers = await push.subscribe(size, { script: ["slow 1200"] })
     await fillChannels(nats.url, [{ name: "news", subscriptions: browsers }])
     const id = await publish(service.url, "news", { n: 1 })
-    for (const some of [100, 400]) {
+    for (const some of [70, 200]) {
       await push.waitForDistinct(some, 30_000)
       await changeState(service.url, id, "paused")
       await elapsed(heldMillis)

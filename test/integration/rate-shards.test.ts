@@ -7,7 +7,7 @@ import { type Service, startService } from "../support/service.ts"
 import { type SpawnedPushService, spawnPushService } from "../support/spawn-push-service.ts"
 
 /** In 16 shards. */
-const size = 1_600
+const size = 1_100
 /** Settings.unrecordedPushesMax: the most that one crash may send twice. */
 const permits = 64
 
@@ -47,10 +47,10 @@ describe("a broadcast with a rate to many", { timeout: 120_000 }, () => {
   it("reaches all, although it is paused, and its worker killed", async () => {
     await push.reset()
     const id = await publishAt(gateway.url, "/channels/news", { data: { n: 1 }, rate: 250 })
-    await push.waitForDistinct(200, 30_000)
+    await push.waitForDistinct(150, 30_000)
     await changeState(id, "paused")
     await changeState(id, "running")
-    await push.waitForDistinct(700, 60_000)
+    await push.waitForDistinct(500, 60_000)
     await worker.kill()
     worker = await startWorker()
     const done = await finishedAt(gateway.url, `/broadcasts/${id}`, "publisher", 90_000)

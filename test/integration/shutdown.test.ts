@@ -53,7 +53,7 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
 }, async () => {
   await using push = await spawnPushService()
   // Few at a time and slow, so that most wait when the signal comes.
-  const subscriptions = await push.subscribe(1_000, { script: ["slow 200"] })
+  const subscriptions = await push.subscribe(500, { script: ["slow 200"] })
   const first = await startService({ natsUrl: nats.url, env: fewPermits })
   await fillChannels(nats.url, [{ name: "news", subscriptions }])
   const broadcast = await publish(first.url, "news", { n: 1 })
@@ -61,16 +61,16 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
   assert.equal(await first.stop(), 0, first.output())
   assert.isBelow(
     (await push.report()).counts.distinct,
-    1_000,
+    500,
     "the signal came too late to prove anything"
   )
   const second = await startIdle()
   assert.deepInclude(await finished(second.url, "news", broadcast, 90_000), {
-    accepted: 1_000,
-    delivered: 1_000
+    accepted: 500,
+    delivered: 500
   })
   const { counts } = await push.report()
-  assert.deepInclude(counts, { distinct: 1_000, duplicates: 0 })
+  assert.deepInclude(counts, { distinct: 500, duplicates: 0 })
 })
 
 // The last: it kills NATS.

@@ -13,12 +13,12 @@ import { startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 /** 20000 take two minutes. */
-const size = Number(process.env["BELLCAST_TEST_KILLED_SUBSCRIPTIONS"] ?? 3_000)
+const size = Number(process.env["BELLCAST_TEST_KILLED_SUBSCRIPTIONS"] ?? 2_000)
 const killMillis = 2_000
 /** So that the broadcast ends: what a killed worker had in hand lies idle for 15 s. */
 const killsMax = Math.floor(size / 1_000)
-/** Settings.unrecordedPushesMax: the most that one crash may send twice. */
-const duplicatesMax = 768
+/** Settings.unrecordedPushesMax of the workers: the most that one crash may send twice. */
+const duplicatesMax = 256
 
 /** What WORK says of each push: its first try, and how often it came to an end. */
 const readOutcomes = (natsUrl: string, broadcast: number) =>
@@ -53,7 +53,11 @@ it(`delivers to all ${size} and records each push once while workers are killed`
     roles: "gateway,projection,fanout,tally"
   })
   // More connections than permits, so that only these keep the promise.
-  const env = { BELLCAST_PUSHES_UNDER_WAY_MAX: "1024", BELLCAST_SHARDS_IN_FLIGHT: "2" }
+  const env = {
+    BELLCAST_PUSHES_UNDER_WAY_MAX: "1024",
+    BELLCAST_UNRECORDED_PUSHES_MAX: String(duplicatesMax),
+    BELLCAST_SHARDS_IN_FLIGHT: "2"
+  }
   const start = () => startService({ natsUrl: nats.url, roles: "delivery", env })
   const workers = [start(), start(), start()]
   let over = false
