@@ -82,16 +82,16 @@ const age = (origin: string) =>
     yield* (yield* Watermark).reached(last, 10_000)
   }).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })), Effect.runPromise)
 
-describe("a push service that says 410 to 5 of 300", () => {
+describe("a push service that says 410 to 5 of 150", () => {
   it("loses those 5 at the first answer", { timeout: 90_000 }, async () => {
     await using push = await startPushService()
-    const agents = Array.from({ length: 300 }, (_, i) =>
+    const agents = Array.from({ length: 150 }, (_, i) =>
       push.subscribe({ script: [i < 5 ? "410" : "201"] })
     )
     await joinAll(service.url, "few", agents)
-    assert.deepInclude(await sent("few"), { accepted: 300, delivered: 295, gone: 5 })
-    assert.equal(push.requests, 300)
-    await untilSubscribed("few", 300, 295)
+    assert.deepInclude(await sent("few"), { accepted: 150, delivered: 145, gone: 5 })
+    assert.equal(push.requests, 150)
+    await untilSubscribed("few", 150, 145)
   })
 })
 
@@ -124,21 +124,21 @@ describe("a subscription made with another key", () => {
 
 // The last: its pushes are tried again until the service ends.
 describe("a push service that says 410 to everybody", () => {
-  it("costs at most 50 of 200 subscriptions; the pushes to the others wait", {
+  it("costs at most 50 of 120 subscriptions; the pushes to the others wait", {
     timeout: 90_000
   }, async () => {
     await using push = await startPushService()
-    const agents = Array.from({ length: 200 }, () => push.subscribe({ script: ["410"] }))
+    const agents = Array.from({ length: 120 }, () => push.subscribe({ script: ["410"] }))
     await joinAll(service.url, "all", agents)
     const broadcast = await publish(service.url, "all", { n: 1 })
     const counts = await until(
       () => progress("all", broadcast),
-      ({ gone, retrying }) => gone + retrying === 200
+      ({ gone, retrying }) => gone + retrying === 120
     )
     assert.isAtMost(counts.gone, 50)
-    assert.deepInclude(counts, { accepted: 200, dead: 0, expired: 0, waiting: 0, finished: false })
-    await untilSubscribed("all", 200, 200 - counts.gone)
+    assert.deepInclude(counts, { accepted: 120, dead: 0, expired: 0, waiting: 0, finished: false })
+    await untilSubscribed("all", 120, 120 - counts.gone)
     assert.lengthOf(lines(/says of most subscriptions that they are gone/), 1)
-    assert.equal(push.requests, 200)
+    assert.equal(push.requests, 120)
   })
 })

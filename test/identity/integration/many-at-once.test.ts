@@ -107,10 +107,10 @@ const lastGood = async (token: string, gateway: Service): Promise<number> => {
 const many = <A>(count: number, make: (i: number) => Promise<A>): Promise<ReadonlyArray<A>> =>
   Promise.all(Array.from({ length: count }, (_, i) => make(i)))
 
-it("a new token in 1,000 requests at once is verified once by each gateway", async () => {
+it("a new token in 400 requests at once is verified once by each gateway", async () => {
   const token = opaqueToken()
   const begin = performance.now()
-  const statuses = await many(1_000, (i) => statusOf(token, i % 2 === 0 ? one : two, i))
+  const statuses = await many(400, (i) => statusOf(token, i % 2 === 0 ? one : two, i))
   expect(new Set(statuses)).toEqual(new Set([200]))
   expect(opaque.count("/introspect")).toBeGreaterThanOrEqual(1)
   // A slow machine takes longer than a verdict lives.
@@ -203,7 +203,7 @@ describe("servers that do not respond", () => {
       `Bearer ${await issuer.token({ aud: "info", jti: "another" })}`,
       `Bearer ${await away.token()}`
     ]
-    const thousand = many(1_000, (i) =>
+    const hundreds = many(400, (i) =>
       timed(`Bearer piled-${i}`, i % 2 === 0 ? one : two, i).then(({ status }) => status)
     )
     const answers = await Promise.all(kinds.map((kind) => timed(kind, one)))
@@ -211,11 +211,11 @@ describe("servers that do not respond", () => {
       expect([kinds[i], status, retryAfter]).toEqual([kinds[i], 503, "3"])
       expect(millis, kinds[i]).toBeLessThan(boundMillis)
     }
-    expect(new Set(await thousand)).toEqual(new Set([503]))
-    // If they were verified in groups, one after the other, this would take a minute.
+    expect(new Set(await hundreds)).toEqual(new Set([503]))
+    // If they were verified in groups, one after the other, this would take longer.
     expect(performance.now() - began).toBeLessThan(2 * boundMillis)
-    // Two tries for each would be 2,000.
-    expect(slow.count("/v1/verify")).toBeLessThan(400)
+    // Two tries for each would be 800.
+    expect(slow.count("/v1/verify")).toBeLessThan(300)
 
     const { millis, view } = await heartbeat
     expect(view).toMatchObject({ storage: true, cache: true, permission: true })
