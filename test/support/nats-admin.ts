@@ -5,7 +5,7 @@ import { connect } from "@nats-io/transport-node"
 export type NatsAdmin = Awaited<ReturnType<typeof connectAdmin>>
 
 export const connectAdmin = async (url: string) => {
-  const nc = await connect({ servers: url })
+  const nc = await connect({ servers: url, noAsyncTraces: true })
   // The default of 5 s is short for a disk that several servers wait for.
   const jsm = await jetstreamManager(nc, { timeout: 15_000 })
   return { nc, jsm, [Symbol.asyncDispose]: () => nc.close() }

@@ -146,7 +146,10 @@ const open = ({ credsFile, inboxPrefix, name, tls = {}, url }: NatsOptions) =>
         // A host that lost power does not close the connection. After two pings without a response
         // nats.js connects to another server.
         pingInterval: 5_000,
-        timeout: 5_000
+        timeout: 5_000,
+        // Else nats.js captures two stacks for each request, in case it fails. The errors of this
+        // room name the operation.
+        noAsyncTraces: true
       }),
     catch: (cause) =>
       new NatsUnavailable({
