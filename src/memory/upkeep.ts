@@ -153,9 +153,10 @@ export const garbageLayer = Layer.effectDiscard(
     const caches = yield* Caches
     const collect = collector()
     const { heapTotal, heapUsed } = process.memoryUsage()
-    const isWorth = isWorthHalt({ heap: heapUsed, caches: caches.bytes, garbage: heapTotal })
+    const garbage = heapTotal - programBytes
+    const isWorth = isWorthHalt({ heap: heapUsed, caches: caches.bytes, garbage })
     if (isWorth) collect()
-    const first = isWorth ? afterCollection(caches) : { heapTotal: 0, caches: 0 }
+    const first = isWorth ? afterCollection(caches) : { heapTotal: programBytes, caches: 0 }
     yield* Effect.forkScoped(sweep(caches, collect, first))
   })
 )
