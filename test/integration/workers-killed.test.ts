@@ -1,6 +1,5 @@
-// Workers that are killed: during a broadcast one of three gets a SIGKILL every two seconds, and
-// another one starts.
-import { setInterval } from "node:timers/promises"
+// Workers that are killed: during a broadcast one of three gets a SIGKILL after each 600 pushes,
+// and another one starts.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { natsLayer } from "#nats/layer.ts"
@@ -14,9 +13,9 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 
 /** 20000 take two minutes. */
 const size = Number(process.env["BELLCAST_TEST_KILLED_SUBSCRIPTIONS"] ?? 2_000)
-const killMillis = 2_000
-/** So that the broadcast ends: what a killed worker had in hand lies idle for 15 s. */
-const killsMax = Math.floor(size / 1_000)
+/** Delivered pushes before the first kill, and between two. */
+const [firstKill, killEach] = [200, 600]
+const killsMax = Math.floor(size / killEach)
 /** Settings.unrecordedPushesMax of the workers: the most that one crash may send twice. */
 const duplicatesMax = 256
 
@@ -73,8 +72,9 @@ it(`delivers to all ${size} and records each push once while workers are killed`
     const broadcast = await publish(rest.url, "news", { n: 1 })
     let kills = 0
     const killing = async () => {
-      for await (const _ of setInterval(killMillis)) {
-        if (over || kills >= killsMax) return
+      while (kills < killsMax) {
+        await push.waitForDistinct(firstKill + kills * killEach, 120_000)
+        if (over) return
         const place = kills % workers.length
         const worker = await workers[place]!
         kills += 1
