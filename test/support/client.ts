@@ -104,10 +104,10 @@ export const publish = (
 const patienceMillis = 50_000
 
 /** Milliseconds between two requests: each costs the service and the test 3 ms of CPU time. */
-const pauseAfter = (elapsedMillis: number) => Math.min(50 + elapsedMillis / 20, 250)
+const pauseAfter = (elapsedMillis: number) => Math.min(50 + elapsedMillis / 10, 500)
 
 /**
- * Repeats the request until `accept` is true, every 50 ms at first and every 250 ms from 4 s on;
+ * Repeats the request until `accept` is true, every 50 ms at first and every 500 ms from 5 s on;
  * rejects after the timeout.
  */
 export const until = async <A>(
