@@ -130,7 +130,7 @@ describe("a broadcast that is cancelled", () => {
     timeout: 120_000
   }, async () => {
     await using nats = await startNats()
-    await using push = await spawnPushService()
+    await using push = await spawnPushService({ decrypt: false })
     const roles = "gateway,projection,fanout,tally"
     await using rest = await startService({ natsUrl: nats.url, roles })
     const start = () => startService({ natsUrl: nats.url, roles: "delivery", env: fewPermits })

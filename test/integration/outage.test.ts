@@ -16,7 +16,7 @@ it("goes on after nats-server was killed in mid-broadcast: all are reached, at m
   timeout: 120_000
 }, async () => {
   await using nats = await startNats()
-  await using push = await spawnPushService()
+  await using push = await spawnPushService({ decrypt: false })
   await using service = await startService({ natsUrl: nats.url })
   const subscriptions = await push.subscribe(1_100)
   await fillChannels(nats.url, [{ name: "news", subscriptions }])
@@ -39,7 +39,7 @@ it("waits while outcomes cannot be written, sends nothing twice, and the counts 
 }, async () => {
   const unrecordedMax = 64
   await using nats = await startNats()
-  await using push = await spawnPushService()
+  await using push = await spawnPushService({ decrypt: false })
   await using service = await startService({
     natsUrl: nats.url,
     env: { BELLCAST_UNRECORDED_PUSHES_MAX: String(unrecordedMax) }

@@ -43,7 +43,7 @@ describe("a broadcast with pause_when", () => {
   const shared = useService({ env: fewPermits })
   let push: SpawnedPushService
   beforeAll(async () => {
-    push = await spawnPushService()
+    push = await spawnPushService({ decrypt: false })
   })
   afterAll(() => push?.[Symbol.asyncDispose]())
 
@@ -113,7 +113,7 @@ describe("a broadcast with pause_when", () => {
     timeout: 120_000
   }, async () => {
     await using nats = await startNats()
-    await using push = await spawnPushService()
+    await using push = await spawnPushService({ decrypt: false })
     const env = fewPermits
     const tally = () => startService({ natsUrl: nats.url, roles: "tally", env })
     await using first = await tally()
