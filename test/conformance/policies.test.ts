@@ -31,15 +31,9 @@ const chosen: ReadonlyArray<string> = [
   "stores a new subscription and shows all of it",
   "keeps the lists of two users apart",
   "does not show one user's subscription to another",
-  "replaces all of a subscription on PUT, and always moves the timestamp",
-  "removes one and says when",
-  "creates over a tombstone with If-None-Match: *",
-  "does not write when the precondition fails",
-  "shows each change once to who polls with the last timestamp",
   "takes a page token of GET as often as it comes",
   "shows the channel to who just registered",
   "counts every user once",
-  "lists registrations in pages, each on one of them",
   "lets nobody register on a closed channel but by a principal that is named",
   "does not show a channel to who left",
   "does not show a channel to nobody",
@@ -51,16 +45,11 @@ const chosen: ReadonlyArray<string> = [
   "shows no broadcast to a caller who may not publish",
   "lets a running broadcast be cancelled",
   "accepts a broadcast that starts later",
-  "changes its start before a broadcast starts",
   "does not let an operator change its data, who does not publish",
   "knows no broadcast of which a caller without rights changes its start",
-  "lets a paused broadcast be running",
   "knows no running broadcast that a caller without rights wants to be cancelled",
   "lets nobody without credentials want a running broadcast to be cancelled",
-  "says what it is and what it can do",
-  "is in good health",
-  "needs nobody to be somebody, but its entries may",
-  "describes itself to people, on a page without scripts"
+  "needs nobody to be somebody, but its entries may"
 ]
 
 const all = sections.flatMap(([, cases]) => cases)

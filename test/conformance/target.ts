@@ -9,7 +9,7 @@ import { Agent, createServer, request } from "node:http"
 import { until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"
 import { claimPort } from "../support/ports.ts"
-import { type Service, type ServiceOptions, sources, startService } from "../support/service.ts"
+import { type Service, type ServiceOptions, startService } from "../support/service.ts"
 import type { Target } from "./api.ts"
 import { exchange } from "./http.ts"
 import { basicauth, pairs } from "./logins/basicauth.ts"
@@ -135,16 +135,18 @@ export const startFor = async (
 }
 
 /** The server at TARGET_URL, or new gateways behind one address. */
-export const start = async (gateways: 1 | 2, login: Login = basicauth): Promise<Running> => {
+export const start = async (
+  gateways: 1 | 2,
+  login: Login = basicauth,
+  options: Pick<ServiceOptions, "program"> = {}
+): Promise<Running> => {
   if (targetUrl !== undefined) {
     const target = targetOf(new URL(targetUrl).origin)
     return { target, withTurns: async () => target, [Symbol.asyncDispose]: async () => {} }
   }
   await using stack = new AsyncDisposableStack()
   const nats = stack.use(await startNats())
-  const own = stack.use(
-    await startFor(login, nats.url, gateways, gateways === 1 ? { program: sources } : {})
-  )
+  const own = stack.use(await startFor(login, nats.url, gateways, options))
   await healthy(own.target.origin)
   const all = stack.move()
   return { ...own, [Symbol.asyncDispose]: () => all.disposeAsync() }

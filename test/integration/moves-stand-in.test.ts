@@ -11,7 +11,7 @@ import { startNats } from "../support/nats.ts"
 import { agree } from "../support/owners.ts"
 
 /** The projector ends 300 at once. */
-const channels = Array.from({ length: 650 }, (_, i) => `channel-${i}`)
+const channels = Array.from({ length: 350 }, (_, i) => `channel-${i}`)
 const endpoint = "https://push.example.com/1"
 
 it("ends them all, once each, before it completes the move", { timeout: 60_000 }, async () => {

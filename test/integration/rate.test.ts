@@ -189,7 +189,7 @@ describe("a broadcast with a rate", { timeout: 120_000 }, () => {
     const subscriptions = Array.from({ length: 30 }, () => push.subscribe().subscription)
     await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const limited: Array<string> = []
-    for (let n = 0; n < 40; n++)
+    for (let n = 0; n < 24; n++)
       limited.push(await publishAt(service.url, "/channels/news", { data: { n }, rate: 1 }))
     const id = await publishAt(service.url, "/channels/news", { data: { n: "other" } })
     const done = await finishedAt(service.url, `/broadcasts/${id}`, "publisher")

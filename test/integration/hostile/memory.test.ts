@@ -30,10 +30,9 @@ describe("many connections", () => {
   beforeAll(async () => {
     const nats = stack.use(await startNats())
     const env = { NODE_OPTIONS: `--max-old-space-size=${heapMebibytesMax}` }
-    const options = { natsUrl: nats.url, env, forgets: true, program: sources }
-    const start = (roles: string) => startService({ ...options, roles })
-    stack.use(await start("projection,fanout,tally"))
-    service = stack.use(await start("gateway"))
+    stack.use(await startService({ natsUrl: nats.url, roles: "projection,fanout,tally" }))
+    const options = { natsUrl: nats.url, roles: "gateway", env, forgets: true, program: sources }
+    service = stack.use(await startService(options))
     honest = new Honest({ url: service.url, endpoints: ["http://127.0.0.1:1/honest"] })
     stack.defer(() => honest.close())
     for (const bytes of largest) if (await store(bytes)) return
