@@ -1,9 +1,9 @@
-// Sends random requests. FUZZ_REQUESTS: their number (default 2,000).
+// Sends random requests. FUZZ_REQUESTS: their number (default 1,200).
 import { afterAll, beforeAll, describe, it } from "vitest"
 import { sendAny } from "./fuzz.ts"
 import { type Running, start } from "./target.ts"
 
-const requests = Number(process.env["FUZZ_REQUESTS"] ?? 2_000)
+const requests = Number(process.env["FUZZ_REQUESTS"] ?? 1_200)
 
 describe("any request", () => {
   let running: Running

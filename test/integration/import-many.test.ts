@@ -1,6 +1,6 @@
 // A site moves in: all its subscriptions are imported, get broadcasts, and some of their browsers
 // come back and move to the new key. Nobody is missed, and nobody gets a push twice.
-// IMPORT_SUBSCRIPTIONS=10000 is the size of a site; 300 take a few seconds.
+// IMPORT_SUBSCRIPTIONS=10000 is the size of a site; 200 take a few seconds.
 import { assert, it } from "vitest"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { call, finished, publish, registrationsSeen, until } from "../support/client.ts"
@@ -11,7 +11,7 @@ import { spawnCli } from "../support/spawn-cli.ts"
 import { type SpawnedPushService, spawnPushService } from "../support/spawn-push-service.ts"
 import { listed } from "../support/vapid-keys.ts"
 
-const size = Number(process.env["IMPORT_SUBSCRIPTIONS"] ?? 300)
+const size = Number(process.env["IMPORT_SUBSCRIPTIONS"] ?? 200)
 const returning = Math.min(200, size / 5)
 /** Users who come back at the same moment. */
 const atOnce = 8
