@@ -147,8 +147,8 @@ const open = ({ credsFile, inboxPrefix, name, tls = {}, url }: NatsOptions) =>
         // nats.js connects to another server.
         pingInterval: 5_000,
         timeout: 5_000,
-        // Else nats.js captures two stacks for each request, in case it fails. The errors of this
-        // room name the operation.
+        // Else nats.js captures two stacks for each request, in case it fails. `NatsUnavailable`
+        // names the operation instead.
         noAsyncTraces: true
       }),
     catch: (cause) =>
