@@ -1,5 +1,5 @@
 // Random requests, valid and invalid ones, made from the API description. No response may be an
-// error of the server or undescribed.
+// error of the server or undescribed. Not sent: tests of subscriptions and streams of events.
 import fc from "fast-check"
 import { expect } from "vitest"
 import { Api, keys, type Request, type Target } from "./api.ts"

@@ -1,6 +1,6 @@
 // Each policy as the only one of a gateway: what an outage of its server does, all cases of section
-// 7, and some of each other one. Sections about users whom others name run with two policies, one
-// of tokens and one of headers. `make test-identity` runs all cases with each policy.
+// 7, and some of each other one. Sections 4.5, 4.6 and 4.10 to 4.13 run with two policies, one of
+// tokens and one of headers. `make test-identity` runs all cases with each policy.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startNats } from "../support/nats.ts"
 import { Api, type Target } from "./api.ts"

@@ -12,29 +12,29 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 /** Settings.unrecordedPushesMax: at most so many pushes are sent twice after a crash. */
 const duplicatesMax = 768
 
-it("delivers to all 1,200 after a SIGKILL in the middle of the broadcast, repeating at most 768", {
+it("delivers to all 1,800 after a SIGKILL in the middle of the broadcast, repeating at most 768", {
   timeout: 180_000
 }, async () => {
   await using nats = await startNats()
   await using push = await spawnPushService()
-  const subscriptions = await push.subscribe(1_200)
+  const subscriptions = await push.subscribe(1_800)
   let service = await startService({ natsUrl: nats.url })
   try {
     await fillChannels(nats.url, [{ name: "news", subscriptions }])
     const broadcast = await publish(service.url, "news", { n: 1 })
-    await push.waitForDistinct(200, 30_000)
+    await push.waitForDistinct(850, 30_000)
     await service.kill()
     const { counts } = await push.report()
-    assert.isBelow(counts.distinct, 1_200, "the kill came too late to prove anything")
+    assert.isBelow(counts.distinct, 1_800, "the kill came too late to prove anything")
     service = await startService({ natsUrl: nats.url })
     const done = await finished(service.url, "news", broadcast, 120_000)
     const report = await push.report()
-    assert.deepInclude(done, { accepted: 1_200, delivered: 1_200 })
-    assert.equal(report.counts.distinct, 1_200)
+    assert.deepInclude(done, { accepted: 1_800, delivered: 1_800 })
+    assert.equal(report.counts.distinct, 1_800)
     assert.isAtMost(report.counts.duplicates, duplicatesMax)
     assert.deepEqual(report.faults, [])
     process.stdout.write(
-      `killed at ${counts.distinct} of 1200, ${report.counts.duplicates} sent twice\n`
+      `killed at ${counts.distinct} of 1800, ${report.counts.duplicates} sent twice\n`
     )
   } finally {
     await service[Symbol.asyncDispose]()

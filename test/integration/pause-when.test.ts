@@ -50,8 +50,8 @@ describe("a broadcast with pause_when", () => {
   it("pauses by itself, says why, and counts from a resume on", { timeout: 120_000 }, async () => {
     const { nats, service } = shared
     const { url } = service
-    const good = await push.subscribe(size * 0.7, { script: ["slow 200"] })
-    const bad = await push.subscribe(size * 0.3, { script: ["slow 200 400"] })
+    const good = await push.subscribe(size * 0.7, { script: ["slow 500"] })
+    const bad = await push.subscribe(size * 0.3, { script: ["slow 500 400"] })
     await fillChannels(nats.url, [{ name: "news", subscriptions: mixed(good, bad) }])
     const id = await publishAt(url, "/channels/news", body)
     let pauses = 0

@@ -53,7 +53,7 @@ it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
 }, async () => {
   await using push = await spawnPushService({ decrypt: false })
   // Few at a time and slow, so that most wait when the signal comes.
-  const subscriptions = await push.subscribe(500, { script: ["slow 200"] })
+  const subscriptions = await push.subscribe(500, { script: ["slow 500"] })
   const first = await startService({ natsUrl: nats.url, env: fewPermits })
   await fillChannels(nats.url, [{ name: "news", subscriptions }])
   const broadcast = await publish(first.url, "news", { n: 1 })

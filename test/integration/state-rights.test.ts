@@ -36,8 +36,8 @@ const kinds = [
 const callers = [...Object.keys(grants), "other"]
 
 /**
- * The callers, by the broadcast that they change in turn: whoever changes nothing leaves it to the
- * next one.
+ * Groups of callers that share a broadcast: a refused change leaves its state as it was, so only
+ * the last caller of a group may change it.
  */
 const turnsOf = (may: ReadonlyArray<string>, isRefused: boolean) => {
   if (isRefused) return [callers]

@@ -107,7 +107,7 @@ const patienceMillis = 50_000
 const pauseAfter = (elapsedMillis: number) => Math.min(50 + elapsedMillis / 10, 500)
 
 /**
- * Repeats the request until `accept` is true, every 50 ms at first and every 500 ms from 5 s on;
+ * Repeats the request until `accept` is true, every 50 ms at first and every 500 ms from 4.5 s on;
  * rejects after the timeout.
  */
 export const until = async <A>(

@@ -10,4 +10,4 @@ export const inHours = (hours: number): string => inMillis(hours * 3_600_000)
  * How early the clock of a service may be, in milliseconds: it reads the server's time by a
  * request, and may be wrong by as long as the request took.
  */
-export const earlyMillisMax = 200
+export const earlyMillisMax = 50

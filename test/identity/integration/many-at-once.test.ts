@@ -212,8 +212,8 @@ describe("servers that do not respond", () => {
       expect(millis, kinds[i]).toBeLessThan(boundMillis)
     }
     expect(new Set(await hundreds)).toEqual(new Set([503]))
-    // If they were verified in groups, one after the other, this would take longer.
-    expect(performance.now() - began).toBeLessThan(2 * boundMillis)
+    // If they were verified in groups of 64, one after the other, this would take 24 s or more.
+    expect(performance.now() - began).toBeLessThan(1.5 * boundMillis)
     // Two tries for each would be 800.
     expect(slow.count("/v1/verify")).toBeLessThan(300)
 
