@@ -119,8 +119,9 @@ fmt: install ## Format, sort imports, apply safe fixes.
 test: install ## Run the tests; with BASE_URL=http://... only the contract, against that server.
 	@$(VITEST) $(TESTS)
 
+# Fewer at a time than other tests: a browser is late beside nine others.
 e2e: install ## The whole service and real browsers (each is skipped where there is none).
-	@$(VITEST) test/e2e
+	@$(VITEST) --maxWorkers=$$(($$(getconf _NPROCESSORS_ONLN) * 7 / 2)) test/e2e
 
 # What test-identity runs: each has a rule that fetches it into .tools/. If a rule fails, the tests
 # that need its program are skipped and say so.
