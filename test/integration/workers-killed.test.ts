@@ -1,5 +1,5 @@
-// Workers that are killed: during a broadcast one of three gets a SIGKILL each time that 600 more
-// pushes arrived, and another one starts.
+// Workers that are killed: during a broadcast one of three gets a SIGKILL each time that
+// hundreds more of the pushes arrived, and another one starts.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { natsLayer } from "#nats/layer.ts"
@@ -14,7 +14,7 @@ import { spawnPushService } from "../support/spawn-push-service.ts"
 /** 20000 take two minutes. */
 const size = Number(process.env["BELLCAST_TEST_KILLED_SUBSCRIPTIONS"] ?? 2_000)
 /** Delivered pushes before the first kill, and between two. */
-const [firstKill, killEach] = [200, 600]
+const [firstKill, killEach] = [200, Math.max(600, size / 20)]
 const killsMax = Math.floor(size / killEach)
 /** Settings.unrecordedPushesMax of the workers: the most that one crash may send twice. */
 const duplicatesMax = 256
