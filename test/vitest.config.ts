@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config"
 import { LongestFirst } from "./support/longest-first.ts"
 
 // Tests spend most of their time on waiting, and much CPU time on the start of processes. The cache
-// makes the start of one that runs the sources about 40 % cheaper, of a bundle about 15 %.
+// makes the start of one that runs the sources about 40 % cheaper.
 process.env["NODE_COMPILE_CACHE"] ??= `${process.cwd()}/node_modules/.cache/node`
 
 // Many small nats-servers share the machine. With one processor each, they take 30 % less CPU time:
