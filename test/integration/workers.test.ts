@@ -3,6 +3,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { refuse, reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
+import { settled } from "../support/quiet.ts"
 import { says, startWorkers } from "../support/workers.ts"
 
 const openMillis = 8_000
@@ -39,6 +40,8 @@ describe("a worker that was throttled", () => {
     )
     await says(told, /throttles another worker: at most 2 pushes at a time/)
     throttling = false
+    // Those under way are read by the push service.
+    await settled(() => push.requests, 300)
     const toldAt = Date.now()
     const second = await publish(service.url, "throttled", { n: 2 })
     // All wait, or are sent after the pause: on a busy machine it may be over before they come.
