@@ -5,16 +5,16 @@ import { createServer } from "node:net"
 import { describe, expect, it } from "vitest"
 import { folderWith } from "#test/folder.ts"
 import { claimPort } from "#test/ports.ts"
-import { secretEnvironment, startService } from "#test/service.ts"
+import { type ServiceOptions, secretEnvironment, sources, startService } from "#test/service.ts"
 
 /** All that a start which fails prints. */
 const failing = async (
   env: Readonly<Record<string, string>>,
   file = "",
-  args: ReadonlyArray<string> = []
+  options: ServiceOptions = {}
 ): Promise<string> => {
   const cwd = await folderWith({ "bellcast.ini": file })
-  const error = await startService({ env, cwd, args }).then(
+  const error = await startService({ env, cwd, ...options }).then(
     async (service) => {
       await service.kill()
       throw new Error(`it started: ${service.output()}`)
@@ -92,7 +92,7 @@ bellcast.replicas = 1
 bellcast.replicas = 3
 bellcast.config = other.ini
 `
-    const output = await failing({}, file, ["--development", "--help"])
+    const output = await failing({}, file, { args: ["--development", "--help"] })
     expect(output).not.toMatch(/hush/)
     expect(messageOf(output).split("\n").slice(1)).toEqual([
       expect.stringMatching(/^"--help": The only argument is --development; /),
@@ -110,10 +110,12 @@ bellcast.config = other.ini
 
 it("a start loads no HTTP client of Node.js, which an import of node:http brings", async () => {
   const lister = 'process.once("exit", () => console.log(process.moduleLoadList.join()))'
-  const output = await failing({
+  const env = {
     BELLCAST_PORT: "none",
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(lister)}`
-  })
+  }
+  // The bundle of the tests requires what the sources import.
+  const output = await failing(env, "", { program: sources })
   expect(output).toContain("NativeModule http,")
   expect(output).not.toContain("undici")
 })

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
+import { inspect } from "node:util"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const programs = { service: join(root, "src/main.ts"), cli: join(root, "src/cli/main.ts") }
@@ -13,9 +14,13 @@ type Program = keyof typeof programs
 const pretendedFolder = join(root, "node_modules/.cache/bellcast")
 /** Names a folder of this run of the tests. */
 const variable = "BELLCAST_TEST_RUN"
-const waitMillis = 60_000
+/** Less than vitest gives a hook. On a busy machine a start or a broadcast may take 30 s. */
+const waitMillis = 110_000
 
-/** V8 keeps two bytes of each character of a source, if one of them is not Latin-1. */
+/**
+ * V8 keeps two bytes of each character of a source, if one of them is not Latin-1. A character in a
+ * template that reads its raw text, or behind a backslash, would change: there is none.
+ */
 const inAscii = (code: string): string =>
   code.replace(
     /[^\0-\x7f]/g,
@@ -30,7 +35,7 @@ const bundle = async (run: string, program: Program): Promise<void> => {
     input: { [program]: programs[program] },
     platform: "node",
     cwd: root,
-    // A field that only Deno and Vite have.
+    // Node.js has none, and rolldown warns of it in CommonJS.
     transform: { define: { "import.meta.env": "undefined" } }
   })
   const { output } = await made.generate({
@@ -40,7 +45,7 @@ const bundle = async (run: string, program: Program): Promise<void> => {
     codeSplitting: false
   })
   const path = join(run, program)
-  // run-bundle.cjs gives the function, as a script of node:vm cannot import.
+  // Node.js warns of each script of node:vm that imports by itself: run-bundle.cjs does it instead.
   const code = output[0].code.replace(/(?<![.\w])import\(/g, "importModule(")
   await writeFile(`${path}.js`, inAscii(code))
   const paths = [path, join(pretendedFolder, `${program}.js`)].map((one) => JSON.stringify(one))
@@ -69,7 +74,7 @@ const bundleOnce = async (run: string): Promise<void> => {
     () => false
   )
   if (isFirst) {
-    const failure = await bundleAll(run).then(() => "", String)
+    const failure = await bundleAll(run).then(() => "", inspect)
     await writeFile(`${done}.part`, failure)
     await rename(`${done}.part`, done)
   }

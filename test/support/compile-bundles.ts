@@ -13,12 +13,13 @@ const env = { BELLCAST_TEST_CODE: "write" }
 const useService = async (main: string): Promise<void> => {
   await using nats = await startNats()
   await using push = await startPushService()
-  const service = await startProcess(main, { natsUrl: nats.url, env })
+  await using service = await startProcess(main, { natsUrl: nats.url, env })
   const agents = Array.from({ length: 20 }, () => push.subscribe())
   await joinAll(service.url, "compiled", agents)
   const broadcast = await publish(service.url, "compiled", {})
   await finished(service.url, "compiled", broadcast)
-  await service.stop()
+  const code = await service.stop()
+  if (code !== 0) throw new Error(`the bundled service ended with ${code}: ${service.output()}`)
 }
 
 export const compileBundles = async (service: string, cli: string): Promise<void> => {
