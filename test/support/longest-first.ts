@@ -2,21 +2,13 @@
 // other workers idle, and vitest knows how long a file takes only where it ran before.
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/**
- * Files that take longer than 15 s, the longest first. Five that seldom wait begin early, or the
- * processors would be idle while the longest ones wait.
- */
+/** Files that take longer than 15 s, the longest first. */
 export const longest = [
   "integration/standstill",
   "integration/events",
   "integration/cancel",
   "integration/forgotten-registrations",
   "integration/rate",
-  "conformance/contract",
-  "conformance/two-gateways",
-  "conformance/policies",
-  "integration/fair",
-  "integration/faults",
   "integration/pause-when",
   "integration/rate-shards",
   "integration/forgotten-channels",
@@ -26,6 +18,7 @@ export const longest = [
   "integration/slow-nats",
   "integration/crash",
   "integration/pause-killed",
+  "integration/faults",
   "integration/workers-killed",
   "integration/purged",
   "e2e/client/lost",
@@ -37,11 +30,14 @@ export const longest = [
   "e2e/client/chromium",
   "integration/outcomes",
   "integration/pause-connecting",
+  "conformance/contract",
   "integration/stored-bytes",
   "integration/distance",
   "integration/workers-frozen",
+  "conformance/two-gateways",
   "e2e/own-login/backends",
   "integration/schedule",
+  "integration/fair",
   "integration/pacing",
   "integration/nats-silent",
   "integration/start-again",
@@ -57,6 +53,7 @@ export const longest = [
   "integration/quorum-lost",
   "integration/unread",
   "integration/crash-embedded",
+  "conformance/policies",
   "integration/outage",
   "conformance/fuzz",
   "integration/rebuild-verb",
