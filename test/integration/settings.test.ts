@@ -114,7 +114,7 @@ it("a start loads no HTTP client of Node.js, which an import of node:http brings
     BELLCAST_PORT: "none",
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(lister)}`
   }
-  // The bundle of the tests requires what the sources import.
+  // In the bundle, node:http is loaded by `require`, which brings no HTTP client.
   const output = await failing(env, "", { program: sources })
   expect(output).toContain("NativeModule http,")
   expect(output).not.toContain("undici")

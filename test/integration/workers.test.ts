@@ -40,7 +40,7 @@ describe("a worker that was throttled", () => {
     )
     await says(told, /throttles another worker: at most 2 pushes at a time/)
     throttling = false
-    // Those under way are read by the push service.
+    // Pushes that were sent before that still arrive.
     await settled(() => push.requests, 300)
     const toldAt = Date.now()
     const second = await publish(service.url, "throttled", { n: 2 })

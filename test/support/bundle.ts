@@ -55,7 +55,7 @@ const bundle = async (run: string, program: Program): Promise<void> => {
 
 const bundleAll = async (run: string): Promise<void> => {
   await Promise.all([bundle(run, "service"), bundle(run, "cli")])
-  // Only the worker that bundles needs it.
+  // A static import would load the push service of the tests in every worker.
   const { compileBundles } = await import("./compile-bundles.ts")
   await compileBundles(starterOf(run, "service"), starterOf(run, "cli"))
 }

@@ -9,8 +9,8 @@ import { startProcess } from "./service-process.ts"
 
 const env = { BELLCAST_TEST_CODE: "write" }
 
-/** A few subscriptions, and a broadcast to them. */
-const useService = async (main: string): Promise<void> => {
+/** Registers a few subscriptions and sends a broadcast to them. */
+const compileService = async (main: string): Promise<void> => {
   await using nats = await startNats()
   await using push = await startPushService()
   await using service = await startProcess(main, { natsUrl: nats.url, env })
@@ -25,7 +25,7 @@ const useService = async (main: string): Promise<void> => {
 export const compileBundles = async (service: string, cli: string): Promise<void> => {
   const options = { env: { ...process.env, ...env } }
   await Promise.all([
-    useService(service),
+    compileService(service),
     promisify(execFile)(process.execPath, [cli, "--help"], options)
   ])
 }
