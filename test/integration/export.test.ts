@@ -151,20 +151,25 @@ describe("an export", { timeout: 60_000 }, () => {
   })
 })
 
-/** A stream with 600 keys, and what a reader sees of it. */
-const startReading = async (kept: Kept) => {
+/** A stream with so many keys, and what a reader sees of it. */
+const startReading = async (kept: Kept, count = 600) => {
   const admin = await connectAdmin(nats.url)
   const js = jetstream(admin.nc)
   const name = `READ-${kept}`
   const write = (n: number) => js.publish(`${name}.k${n}`)
-  const all = Array.from({ length: 600 }, (_, n) => n)
+  const all = Array.from({ length: count }, (_, n) => n)
   const ofBucket = { max_msgs_per_subject: 1, deliver_policy: DeliverPolicy.LastPerSubject }
   const { deliver_policy = DeliverPolicy.All, ...config } = kept === "last" ? ofBucket : {}
   await admin.jsm.streams.add({ name, subjects: [`${name}.>`], ...config })
   await Promise.all(all.map(write))
-  const batches = readAll(js, name, kept, { filter_subjects: [`${name}.>`], deliver_policy })
-  const seen: Array<string> = []
+  const options = { filter_subjects: [`${name}.>`], deliver_policy }
+  let batches = readAll(js, name, kept, options)
+  let seen: Array<string> = []
   return {
+    again: () => {
+      batches = readAll(js, name, kept, options)
+      seen = []
+    },
     write,
     remove: (n: number) => admin.jsm.streams.purge(name, { filter: `${name}.k${n}` }),
     /** Reads one batch. False: there is no more. */
@@ -211,6 +216,24 @@ describe("a reader", () => {
     isEnded = true
     await Promise.all(writers)
     assert.equal(reading.keys(), 600)
+  })
+
+  it("of a bucket misses no entry that is replaced as it reaches the end", async () => {
+    await using reading = await startReading("last", 10)
+    let isEnded = false
+    const writer = async () => {
+      for (let n = 0; !isEnded; n = (n + 1) % 10) await reading.write(n)
+    }
+    const writing = writer()
+    const found = new Set<number>()
+    for (let n = 0; n < 200; n++) {
+      reading.again()
+      while (await reading.next());
+      found.add(reading.keys())
+    }
+    isEnded = true
+    await writing
+    assert.deepEqual([...found], [10])
   })
 
   it("of a stream ends where the stream ended at the start", async () => {

@@ -1,5 +1,5 @@
 // Reads a stream up to its present end, in batches and without acknowledgements.
-import type { Consumer, JetStreamClient, JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream"
+import type { JetStreamClient, JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream"
 
 /** Messages requested at once. */
 const batchMax = 500
@@ -13,22 +13,46 @@ const emptyMax = 5
  */
 export type Kept = "all" | "last"
 
-/** Reads until the server has no more at the moment, or the batch is full. */
-const readBatch = async (consumer: Consumer, max: number) => {
-  const batch: Array<JsMsg> = []
-  for await (const msg of await consumer.fetch({ max_messages: max, expires: expiresMillis })) {
-    batch.push(msg)
-    if (msg.info.pending === 0) break
+/** Opens a consumer with these options, and tells when nothing is left to read. */
+const open = async (
+  js: JetStreamClient,
+  name: string,
+  kept: Kept,
+  options: Partial<OrderedConsumerOptions>
+) => {
+  const stream = await js.streams.get(name)
+  const end = (await stream.info(true)).state.last_seq
+  const consumer = await stream.getConsumer(options)
+  let seq = (options.opt_start_seq ?? 1) - 1
+  let uncounted = 0
+  const isUnread = async () => {
+    if (kept === "all") return (await consumer.info()).num_pending > 0
+    const next = { seq: seq + 1, next_by_subj: ">" }
+    return (await stream.getMessage(next)) !== null
   }
-  return batch
+  /**
+   * While one message replaces another, the server counts neither: `pending` 0 left one of ten
+   * subjects unread in 34 of 300 readings beside a writer (nats-server 2.15). So the leader has to
+   * say that nothing follows. Beside writers that never stop, something always does: if that has
+   * the next sequence, then no other message was left out of the count.
+   */
+  const isLast = async (msg: JsMsg) => {
+    seq = msg.seq
+    if (kept === "all" ? seq >= end : seq === uncounted) return true
+    if (msg.info.pending > 0) return false
+    // The consumer may be on a replica that is behind: it has to come to where the leader was.
+    if (seq >= end) uncounted = seq + 1
+    return !(await isUnread())
+  }
+  return { consumer, isUnread, isLast }
 }
 
 /**
  * The messages that a consumer with these options finds now. Of a stream that keeps the `last` ones
  * no subject is missed, and one that changes meanwhile may come twice: reading ends when nothing is
  * unread, which a reader reaches even if writers never stop, as NATS delivers faster than it
- * stores. Of a stream that keeps `all`, reading ends after as many messages as there were at the
- * start. Rejects if the server stops early.
+ * stores. Of a stream that keeps `all`, reading ends with the first message that is not before the
+ * end of the stream at the start. Rejects if the server stops early.
  */
 export const readAll = async function* (
   js: JetStreamClient,
@@ -36,16 +60,20 @@ export const readAll = async function* (
   kept: Kept,
   options: Partial<OrderedConsumerOptions>
 ): AsyncGenerator<ReadonlyArray<JsMsg>, void> {
-  const consumer = await js.consumers.get(stream, options)
-  let left = (await consumer.info()).num_pending
-  for (let empty = 0; left > 0; ) {
-    // Asks for more than is left: then the end is seen at the first moment without a write.
-    const batch = await readBatch(consumer, kept === "last" ? batchMax : Math.min(left, batchMax))
+  const { consumer, isUnread, isLast } = await open(js, stream, kept, options)
+  let isEnded = !(await isUnread())
+  for (let empty = 0; !isEnded; ) {
+    const batch: Array<JsMsg> = []
+    const request = { max_messages: batchMax, expires: expiresMillis }
+    for await (const msg of await consumer.fetch(request)) {
+      batch.push(msg)
+      isEnded = await isLast(msg)
+      if (isEnded) break
+    }
     empty = batch.length === 0 ? empty + 1 : 0
     if (empty === emptyMax) throw new Error("the server stopped answering")
     // A message that was removed unread does not come any more.
-    const pending = batch.at(-1)?.info.pending ?? (await consumer.info()).num_pending
-    left = kept === "last" ? pending : Math.min(left - batch.length, pending)
+    if (empty > 0) isEnded = !(await isUnread())
     if (batch.length > 0) yield batch
   }
   // If this fails, the server deletes the consumer later.
