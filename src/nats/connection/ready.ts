@@ -4,14 +4,18 @@ import { JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { NatsUnavailable } from "./errors.ts"
+import { streamNotFound } from "./responses.ts"
 
 const againAfter = "250 millis"
 const logEveryMillis = 5_000
 /** The last attempt has this time at least. */
 const attemptMillisMin = 1_000
 
-/** nats-server: no leader, a server offline, or the request is not for this server yet. */
-const codes = [10004, 10005, 10007, 10008, 10009, 10039, 10118]
+/**
+ * nats-server: no leader, a server offline, or the request is not for this server yet. The last: it
+ * has refused to make a stream that another process makes at the moment, and does not know it yet.
+ */
+const codes = [10004, 10005, 10007, 10008, 10009, 10039, 10118, streamNotFound]
 /** Errors of clients for a request that nobody answered. */
 const names = ["JetStreamNotEnabled", "NoRespondersError", "RequestError", "TimeoutError"]
 
