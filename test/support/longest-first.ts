@@ -34,7 +34,6 @@ export const longest = [
   "integration/stored-bytes",
   "integration/distance",
   "integration/workers-frozen",
-  "conformance/two-gateways",
   "e2e/own-login/backends",
   "integration/schedule",
   "integration/fair",
