@@ -221,18 +221,21 @@ describe("a reader", () => {
   it("of a bucket misses no entry that is replaced as it reaches the end", async () => {
     await using reading = await startReading("last", 10)
     let isEnded = false
-    const writer = async () => {
-      for (let n = 0; !isEnded; n = (n + 1) % 10) await reading.write(n)
+    const writer = async (n: number) => {
+      for (; !isEnded; n = (n + 1) % 10) await reading.write(n)
     }
-    const writing = writer()
+    const writers = [writer(0), writer(3), writer(6), writer(8)]
     const found = new Set<number>()
-    for (let n = 0; n < 200; n++) {
-      reading.again()
-      while (await reading.next());
-      found.add(reading.keys())
+    try {
+      for (let n = 0; n < 100; n++) {
+        reading.again()
+        while (await reading.next());
+        found.add(reading.keys())
+      }
+    } finally {
+      isEnded = true
+      await Promise.all(writers)
     }
-    isEnded = true
-    await writing
     assert.deepEqual([...found], [10])
   })
 

@@ -6,6 +6,13 @@ const batchMax = 500
 const expiresMillis = 1_000
 /** Requests in a row that bring nothing although the server says that there is more. */
 const emptyMax = 5
+/**
+ * nats-server replaces a message before it counts the new one, up to as many as are written at a
+ * time: `pending` 0 left one of ten subjects unread in 11 % of the readings beside a writer
+ * (nats-server 2.15). So where messages follow, they are read up to the last one that the leader
+ * has then, so many times. Once was enough in 10,500 readings beside up to 256 writers.
+ */
+const lapsMax = 5
 
 /**
  * The messages that a stream keeps of a subject. `all`: every one. `last`: each replaces the one
@@ -13,56 +20,59 @@ const emptyMax = 5
  */
 export type Kept = "all" | "last"
 
-/** Opens a consumer with these options, and tells when nothing is left to read. */
-const open = async (
+/** Where a reading is, and whether it has ended. */
+const openPosition = async (
   js: JetStreamClient,
   name: string,
   kept: Kept,
-  options: Partial<OrderedConsumerOptions>
+  { filter_subjects = ">", opt_start_seq = 1 }: Partial<OrderedConsumerOptions>
 ) => {
   const stream = await js.streams.get(name)
   const end = (await stream.info(true)).state.last_seq
-  const consumer = await stream.getConsumer(options)
-  let seq = (options.opt_start_seq ?? 1) - 1
-  let uncounted = 0
+  const filters = [filter_subjects].flat()
+  let seq = opt_start_seq - 1
+  let laps = 0
+  let lapEnd = 0
+  /** Asks the leader: a consumer may be on a replica that is behind. */
   const isUnread = async () => {
-    if (kept === "all") return (await consumer.info()).num_pending > 0
-    const next = { seq: seq + 1, next_by_subj: ">" }
-    return (await stream.getMessage(next)) !== null
+    for (const filter of filters) {
+      const next = { seq: seq + 1, next_by_subj: filter }
+      const found = await stream.getMessage(next)
+      if (found !== null && (kept === "last" || found.seq <= end)) return true
+    }
+    return false
   }
-  /**
-   * While one message replaces another, the server counts neither: `pending` 0 left one of ten
-   * subjects unread in 34 of 300 readings beside a writer (nats-server 2.15). So the leader has to
-   * say that nothing follows. Beside writers that never stop, something always does: if that has
-   * the next sequence, then no other message was left out of the count.
-   */
+  /** Takes the next message; whether it is the last one. */
   const isLast = async (msg: JsMsg) => {
     seq = msg.seq
-    if (kept === "all" ? seq >= end : seq === uncounted) return true
-    if (msg.info.pending > 0) return false
-    // The consumer may be on a replica that is behind: it has to come to where the leader was.
-    if (seq >= end) uncounted = seq + 1
-    return !(await isUnread())
+    if (kept === "all") return seq >= end || (msg.info.pending === 0 && !(await isUnread()))
+    const isAtEnd = laps === 0 ? msg.info.pending === 0 : seq >= lapEnd
+    if (!isAtEnd) return false
+    if (laps === lapsMax || !(await isUnread())) return true
+    laps += 1
+    lapEnd = (await stream.info()).state.last_seq
+    return false
   }
-  return { consumer, isUnread, isLast }
+  return { stream, isUnread, isLast }
 }
 
 /**
  * The messages that a consumer with these options finds now. Of a stream that keeps the `last` ones
  * no subject is missed, and one that changes meanwhile may come twice: reading ends when nothing is
- * unread, which a reader reaches even if writers never stop, as NATS delivers faster than it
- * stores. Of a stream that keeps `all`, reading ends with the first message that is not before the
- * end of the stream at the start. Rejects if the server stops early.
+ * unread, or, beside writers that never stop, soon after (see `lapsMax`). Of a stream that keeps
+ * `all`, reading ends with the first message that is not before the end of the stream at the start.
+ * Rejects if the server stops early.
  */
 export const readAll = async function* (
   js: JetStreamClient,
-  stream: string,
+  name: string,
   kept: Kept,
   options: Partial<OrderedConsumerOptions>
 ): AsyncGenerator<ReadonlyArray<JsMsg>, void> {
-  const { consumer, isUnread, isLast } = await open(js, stream, kept, options)
-  let isEnded = !(await isUnread())
-  for (let empty = 0; !isEnded; ) {
+  const { isLast, isUnread, stream } = await openPosition(js, name, kept, options)
+  if (!(await isUnread())) return
+  const consumer = await stream.getConsumer(options)
+  for (let empty = 0, isEnded = false; !isEnded; ) {
     const batch: Array<JsMsg> = []
     const request = { max_messages: batchMax, expires: expiresMillis }
     for await (const msg of await consumer.fetch(request)) {
