@@ -31,7 +31,7 @@ it("waits for the leaders of a cold cluster, and ends with what to do when none 
   })
   await until(
     async () => printed,
-    (text) => text.includes("NATS has no leader yet: the start waits")
+    (text) => text.includes("NATS is not ready yet: the start waits")
   )
   await using _second = await cluster.start(1)
   await using _third = await cluster.start(2)

@@ -1,5 +1,5 @@
-// Waits while a cluster elects its leaders: after a cold start JetStream answers nothing, or that
-// it is unavailable, until a majority of the servers runs.
+// Waits while a cluster is not ready: after a cold start JetStream answers nothing, or that it is
+// unavailable, until a majority of the servers runs and has elected leaders.
 import { JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
@@ -12,14 +12,15 @@ const logEveryMillis = 5_000
 const attemptMillisMin = 1_000
 
 /**
- * nats-server: no leader, a server offline, or the request is not for this server yet. The last: it
- * has refused to make a stream that another process makes at the moment, and does not know it yet.
+ * nats-server: no leader, a server offline, or the request is not for this server yet. Where two
+ * processes start at once, it refuses to make a stream that the other one makes, and may not find
+ * that stream yet.
  */
 const codes = [10004, 10005, 10007, 10008, 10009, 10039, 10118, streamNotFound]
 /** Errors of clients for a request that nobody answered. */
 const names = ["JetStreamNotEnabled", "NoRespondersError", "RequestError", "TimeoutError"]
 
-/** Whether a request failed in a way that a cluster without leaders makes it fail. */
+/** Whether a request failed in a way that a cluster makes it fail while it is not ready. */
 export const isNotReady = (cause: unknown): boolean => {
   if (cause instanceof JetStreamApiError)
     return codes.includes(cause.code) && !/insufficient storage$/i.test(cause.message)
@@ -44,7 +45,7 @@ const tooLate = (waitMillis: number, last: string) =>
   })
 
 /**
- * Tries again while NATS has no leader for what `effect` needs, for `waitMillis` at most, and logs
+ * Tries again while NATS is not ready for what `effect` needs, for `waitMillis` at most, and logs
  * what it waits for. Other failures are final. `effect` must be repeatable; `what` names it.
  */
 export const whenReady = Effect.fnUntraced(function* <A, E, R>(
@@ -72,7 +73,7 @@ export const whenReady = Effect.fnUntraced(function* <A, E, R>(
     if (now >= loggedAt + logEveryMillis) {
       loggedAt = now
       const seconds = Math.round((began + waitMillis - now) / 1000)
-      yield* Effect.logWarning("NATS has no leader yet: the start waits", { for: last, seconds })
+      yield* Effect.logWarning("NATS is not ready yet: the start waits", { for: last, seconds })
     }
     yield* Effect.sleep(againAfter)
   }
