@@ -62,7 +62,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
 
   it("keeps the last tenth of LOG for broadcasts", async () => {
     const grow = await room.fill("BELLCAST_LOG", 0.92)
-    // What is stored before the gateway knows must be little: not another twentieth of LOG.
+    // Registrations are small: those before the gateway knows must not fill the next twentieth.
     let tries = 0
     await becomes(() => room.register("news", `kay${tries++}`), 507)
     assert.equal((await room.subscribe("kay")).status, 507)

@@ -1,4 +1,4 @@
-// What a start waits for while a cluster elects its leaders.
+// The failures that a start takes for a NATS that is not ready yet.
 import { JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import { assert, it } from "vitest"
