@@ -9,8 +9,9 @@ const emptyMax = 5
 /**
  * nats-server replaces a message before it counts the new one, up to as many as are written at a
  * time: `pending` 0 left one of ten subjects unread in 11 % of the readings beside a writer
- * (nats-server 2.15). So where messages follow, they are read up to the last one that the leader
- * has then, so many times. Once was enough in 10,500 readings beside up to 256 writers.
+ * (nats-server 2.15). So at `pending` 0 the leader is asked. If it has more messages, they are read
+ * up to its last sequence, and it is asked again: at most so many times. Once was enough in 10,500
+ * readings beside up to 256 writers.
  */
 const lapsMax = 5
 
@@ -20,40 +21,48 @@ const lapsMax = 5
  */
 export type Kept = "all" | "last"
 
-/** Where a reading is, and whether it has ended. */
-const openPosition = async (
+/** Opens a consumer with these options, and knows where its reading is and whether it has ended. */
+const open = async (
   js: JetStreamClient,
   name: string,
   kept: Kept,
-  { filter_subjects = ">", opt_start_seq = 1 }: Partial<OrderedConsumerOptions>
+  options: Partial<OrderedConsumerOptions>
 ) => {
   const stream = await js.streams.get(name)
   const end = (await stream.info(true)).state.last_seq
-  const filters = [filter_subjects].flat()
-  let seq = opt_start_seq - 1
+  const consumer = await stream.getConsumer(options)
+  const [filter = ">"] = [options.filter_subjects ?? []].flat()
+  let seq = (options.opt_start_seq ?? 1) - 1
+  let left = 0
   let laps = 0
   let lapEnd = 0
-  /** Asks the leader: a consumer may be on a replica that is behind. */
   const isUnread = async () => {
-    for (const filter of filters) {
-      const next = { seq: seq + 1, next_by_subj: filter }
-      const found = await stream.getMessage(next)
-      if (found !== null && (kept === "last" || found.seq <= end)) return true
+    if (kept === "all") {
+      left = (await consumer.info()).num_pending
+      return left > 0
     }
-    return false
+    const next = { seq: seq + 1, next_by_subj: filter }
+    return (await stream.getMessage(next)) !== null
   }
   /** Takes the next message; whether it is the last one. */
   const isLast = async (msg: JsMsg) => {
     seq = msg.seq
-    if (kept === "all") return seq >= end || (msg.info.pending === 0 && !(await isUnread()))
-    const isAtEnd = laps === 0 ? msg.info.pending === 0 : seq >= lapEnd
+    left = msg.info.pending
+    if (kept === "all") return seq >= end || left === 0
+    const isAtEnd = laps === 0 ? left === 0 : seq >= lapEnd
     if (!isAtEnd) return false
     if (laps === lapsMax || !(await isUnread())) return true
     laps += 1
     lapEnd = (await stream.info()).state.last_seq
     return false
   }
-  return { stream, isUnread, isLast }
+  /**
+   * Messages to request. A request for more than there are makes the server look for them up to the
+   * end of the stream, and writers wait: for 3 s in a stream of 12 million messages, with three
+   * filters (nats-server 2.15).
+   */
+  const wanted = () => (kept === "last" ? batchMax : Math.min(left, batchMax))
+  return { consumer, isLast, isUnread, wanted }
 }
 
 /**
@@ -69,12 +78,11 @@ export const readAll = async function* (
   kept: Kept,
   options: Partial<OrderedConsumerOptions>
 ): AsyncGenerator<ReadonlyArray<JsMsg>, void> {
-  const { isLast, isUnread, stream } = await openPosition(js, name, kept, options)
-  if (!(await isUnread())) return
-  const consumer = await stream.getConsumer(options)
-  for (let empty = 0, isEnded = false; !isEnded; ) {
+  const { consumer, isLast, isUnread, wanted } = await open(js, name, kept, options)
+  let isEnded = !(await isUnread())
+  for (let empty = 0; !isEnded; ) {
     const batch: Array<JsMsg> = []
-    const request = { max_messages: batchMax, expires: expiresMillis }
+    const request = { max_messages: wanted(), expires: expiresMillis }
     for await (const msg of await consumer.fetch(request)) {
       batch.push(msg)
       isEnded = await isLast(msg)
