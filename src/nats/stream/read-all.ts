@@ -36,6 +36,7 @@ const open = async (
   let left = 0
   let laps = 0
   let lapEnd = 0
+  /** Whether the server has more messages. Of `all` the consumer counts them. */
   const isUnread = async () => {
     if (kept === "all") {
       left = (await consumer.info()).num_pending
@@ -69,8 +70,8 @@ const open = async (
  * The messages that a consumer with these options finds now. Of a stream that keeps the `last` ones
  * no subject is missed, and one that changes meanwhile may come twice: reading ends when nothing is
  * unread, or, beside writers that never stop, soon after (see `lapsMax`). Of a stream that keeps
- * `all`, reading ends with the first message that is not before the end of the stream at the start.
- * Rejects if the server stops early.
+ * `all`, reading ends when nothing is unread, or with the first message that is not before the end
+ * of the stream at the start. Rejects if the server stops early.
  */
 export const readAll = async function* (
   js: JetStreamClient,
