@@ -4,6 +4,7 @@ import type { NatsConnection } from "@nats-io/transport-node"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { monotonicMillis } from "#clock/monotonic.ts"
@@ -36,7 +37,10 @@ const decodeApplied = Schema.decodeUnknownExit(Applied)
  */
 export const appliedMillis = 5_000
 
-/** Announcements may be lost, so a waiter requests the watermark this often. */
+/**
+ * Announcements may be lost, so a process requests the watermark this often while a waiter has
+ * waited for longer: once for all its waiters, as many wait exactly when the projector is slow.
+ */
 const requestMillis = 250
 
 export class Watermark extends Context.Service<
@@ -64,12 +68,14 @@ export class Watermark extends Context.Service<
       const state: State = {
         latest: { log: 0, floor: { subscriptions: 0, registrations: 0 } },
         own: undefined,
-        waiters: new Map()
+        waiters: new Set(),
+        waiting: Latch.makeUnsafe(false)
       }
       yield* pubsub.subscribe(subjects.applied, (body) => receive(state, body))
       yield* respond(nc, state)
+      yield* Effect.forkScoped(Effect.forever(requestForAll(nc, state)))
       return Watermark.of({
-        reached: (seq, timeoutMillis) => reached(nc, state, seq, timeoutMillis),
+        reached: (seq, timeoutMillis) => reached(state, seq, timeoutMillis),
         announce: (applied) =>
           Effect.sync(() => {
             state.own = applied
@@ -88,17 +94,26 @@ interface State {
   latest: Applied
   /** The watermark of the projector in this process; undefined: it runs elsewhere. */
   own: Applied | undefined
-  /** The waiters, each with the sequence that it waits for. */
-  readonly waiters: Map<Deferred.Deferred<Applied>, number>
+  /** The oldest first. */
+  readonly waiters: Set<Waiter>
+  /** Open while there are waiters. */
+  readonly waiting: Latch.Latch
+}
+
+interface Waiter {
+  readonly seq: number
+  /** By the monotonic clock. */
+  readonly since: number
+  readonly applied: Deferred.Deferred<Applied>
 }
 
 const update = (state: State, applied: Applied): void => {
   if (applied.log < state.latest.log) return
   state.latest = applied
-  for (const [waiter, seq] of state.waiters) {
-    if (seq > applied.log) continue
+  for (const waiter of state.waiters) {
+    if (waiter.seq > applied.log) continue
     state.waiters.delete(waiter)
-    Deferred.doneUnsafe(waiter, Effect.succeed(applied))
+    Deferred.doneUnsafe(waiter.applied, Effect.succeed(applied))
   }
 }
 
@@ -127,33 +142,30 @@ const requestLatest = (nc: NatsConnection, state: State) =>
     receive(state, msg.json())
   }).pipe(Effect.ignore)
 
-const appliedWithin = Effect.fnUntraced(function* (
-  nc: NatsConnection,
-  state: State,
-  waiter: Deferred.Deferred<Applied>,
-  timeoutMillis: number
-) {
-  const deadline = (yield* monotonicMillis) + timeoutMillis
+/** Waits for waiters, requests the watermark for them until all have left, and returns. */
+const requestForAll = Effect.fnUntraced(function* (nc: NatsConnection, state: State) {
+  yield* state.waiting.await
+  let requestedAt = 0
   while (true) {
-    const left = deadline - (yield* monotonicMillis)
-    const applied = yield* Deferred.await(waiter).pipe(
-      Effect.timeoutOption(Math.max(0, Math.min(requestMillis, left)))
-    )
-    if (applied._tag === "Some" || left <= 0) return applied
-    yield* requestLatest(nc, state)
+    const [oldest] = state.waiters
+    if (oldest === undefined) return state.waiting.closeUnsafe()
+    const now = yield* monotonicMillis
+    const left = Math.max(oldest.since, requestedAt) + requestMillis - now
+    if (left > 0) yield* Effect.sleep(left)
+    else {
+      requestedAt = now
+      yield* requestLatest(nc, state)
+    }
   }
 })
 
-const reached = Effect.fnUntraced(function* (
-  nc: NatsConnection,
-  state: State,
-  seq: number,
-  timeoutMillis: number
-) {
+const reached = Effect.fnUntraced(function* (state: State, seq: number, timeoutMillis: number) {
   if (state.latest.log >= seq) return state.latest
-  const waiter = Deferred.makeUnsafe<Applied>()
-  state.waiters.set(waiter, seq)
-  const found = yield* appliedWithin(nc, state, waiter, timeoutMillis).pipe(
+  const waiter = { seq, since: yield* monotonicMillis, applied: Deferred.makeUnsafe<Applied>() }
+  state.waiters.add(waiter)
+  state.waiting.openUnsafe()
+  const found = yield* Deferred.await(waiter.applied).pipe(
+    Effect.timeoutOption(timeoutMillis),
     Effect.ensuring(Effect.sync(() => state.waiters.delete(waiter)))
   )
   if (found._tag === "Some") return found.value
