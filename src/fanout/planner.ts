@@ -21,6 +21,7 @@ import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { streams } from "#streams/index.ts"
 import { parseState, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, shardsAt } from "#streams/tokens.ts"
+import { commandRejected } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import {
   type PlanOfMessage,
@@ -63,6 +64,7 @@ const reject = Effect.fnUntraced(function* (
 ) {
   const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
   yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
+  commandRejected("planner")
   yield* warn({ broadcast: seq, reason })
   return never(reason)
 })

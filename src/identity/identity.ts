@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { natsPolicy, nobodyIdFault } from "#domain/publisher.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { authenticated } from "#telemetry/request-metrics.ts"
+import { authenticated, authenticationsOf } from "#telemetry/request-metrics.ts"
 import {
   type Asking,
   type Credentials,
@@ -160,6 +160,7 @@ export class Identity extends Context.Service<
     Effect.gen(function* () {
       const { authPolicies } = yield* IdentitySettings
       const policies = yield* Effect.forEach(authPolicies, makePolicy)
+      authenticationsOf(policies.map(({ name }) => name))
       const secret = yield* useridSecret
       const callerOf = makeCallers(secret)
       const failures = yield* Failures

@@ -13,6 +13,7 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
+import { commandRejected } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { fold, hold } from "./fold.ts"
 import { findEnded, findUnused, forget } from "./forget.ts"
@@ -127,6 +128,7 @@ const reject = Effect.fnUntraced(function* (
   const body = { command: seq, subject, reason, at: yield* Clock.currentTimeMillis }
   const message = { subject: subjects.rejected(seq), type: "command.rejected/1", body } as const
   if (yield* facts.record({ message, seq, stored: release })) release()
+  commandRejected("projector")
   yield* warn({ seq, reason })
 })
 

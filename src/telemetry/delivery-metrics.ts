@@ -3,8 +3,14 @@
 // adds up.
 import * as Effect from "effect/Effect"
 import { Settings } from "#config"
-import type { PushResult } from "#domain/outcome.ts"
-import type { StrikeReason } from "#domain/reason.ts"
+import { Fate, type PushResult } from "#domain/outcome.ts"
+import {
+  isThrottling,
+  type Reason,
+  refusalReasons,
+  type StrikeReason,
+  strikeReasons
+} from "#domain/reason.ts"
 import { hostMatcher } from "#domain/subscription/push-host.ts"
 import { knownPushHosts } from "#domain/subscription/push-services.ts"
 import { counter, gauge, histogram } from "./series.ts"
@@ -16,11 +22,15 @@ const latencySecondsBounds = [
 const countPush = counter(
   "bellcast_pushes_total",
   "Recorded outcomes by fate and push service; a push that is retried counts as " +
-    "retrying too, once for each such attempt"
+    "retrying too, once for each such attempt",
+  { fate: Fate.literals, host: "given" }
 )
+const attemptResults = ["accepted", "gone", "throttled", "refused", "failed"] as const
 const countAttempt = counter(
   "bellcast_push_attempts_total",
-  "Pushes sent to a push service, whatever came of it"
+  "Pushes sent to a push service by result: accepted, gone, throttled (429), refused (our " +
+    "VAPID key or token), failed (all else)",
+  { result: attemptResults, host: "given" }
 )
 const observe = histogram(
   "bellcast_push_latency_seconds",
@@ -30,51 +40,82 @@ const observe = histogram(
 const countStruck = counter(
   "bellcast_subscription_strikes_total",
   "Strikes against subscriptions that could not be reached while others could, by " +
-    "cause and push service"
+    "cause and push service",
+  { host: "given", cause: strikeReasons }
 )
 const countSuspended = counter(
   "bellcast_subscriptions_suspended_total",
-  "Subscriptions that nothing is sent to any more, by cause and push service"
+  "Subscriptions that nothing is sent to any more, by cause and push service",
+  { host: "given", cause: strikeReasons }
 )
 const showCredentials = gauge(
-  "bellcast_lane_breaker_state",
+  "bellcast_push_service_credentials_state",
   "Whether a push service takes our credentials: 0 closed, it does; 1 half-open, the " +
     "next push will tell; 2 open, pushes wait"
 )
 const showConnectivity = gauge(
-  "bellcast_lane_reach_state",
+  "bellcast_push_service_connectivity_state",
   "Whether a push service answers at all: 0 closed, it does; 1 half-open, the next " +
     "push will tell; 2 open, pushes wait"
 )
 const showHolding = gauge(
-  "bellcast_lane_guard_holding",
+  "bellcast_push_service_guard_holding",
   "1 while a push service says of most subscriptions that they are gone, and is not believed"
 )
 const showWindow = gauge(
-  "bellcast_lane_window_pushes",
+  "bellcast_push_service_window_pushes",
   "Pushes that may be under way to a push service at once: at most " +
     "BELLCAST_PUSHES_UNDER_WAY_MAX, less while few are needed or it throttles us"
 )
+
+const otherHost = "other"
+
+/** The entries of the allow-list, those of the browsers first. */
+const namedHosts = (hosts: ReadonlyArray<string>): ReadonlyArray<string> =>
+  [...knownPushHosts, ...hosts].filter((pattern) => pattern !== "*")
+
+/** Every label of a host. */
+const hostLabels = (hosts: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...new Set([...namedHosts(hosts).map((pattern) => pattern.toLowerCase()), otherHost])
+]
 
 /**
  * The label of a host: the entry of the allow-list that it falls under, or "other" if only `*`
  * allows it. Subdomains share one label.
  */
 export const hostLabel = (hosts: ReadonlyArray<string>): ((host: string) => string) => {
-  const named = [...knownPushHosts, ...hosts].filter((pattern) => pattern !== "*")
+  const named = namedHosts(hosts)
   // A host that stands in the list itself comes before a wildcard.
   const isWild = (pattern: string) => pattern.startsWith("*.")
   const labels = [...named.filter((each) => !isWild(each)), ...named.filter(isWild)].map(
     (pattern) => ({ label: pattern.toLowerCase(), matches: hostMatcher(pattern) })
   )
-  return (host) => labels.find(({ matches }) => matches(host))?.label ?? "other"
+  return (host) => labels.find(({ matches }) => matches(host))?.label ?? otherHost
+}
+
+const refusals: ReadonlyArray<string> = refusalReasons
+
+/** The end of an attempt: whether it was delivered or gone, or why it was not. */
+interface AttemptEnd {
+  readonly kind: string
+  readonly reason: Reason
+}
+
+const resultOf = ({ kind, reason }: AttemptEnd): (typeof attemptResults)[number] => {
+  if (kind === "delivered") return "accepted"
+  if (kind === "gone") return "gone"
+  if (isThrottling(reason)) return "throttled"
+  return refusals.includes(reason) ? "refused" : "failed"
 }
 
 /** Counts attempts and outcomes. */
 export const makePushMetrics = Effect.gen(function* () {
-  const labelOf = hostLabel((yield* Settings).pushHosts)
+  const { pushHosts } = yield* Settings
+  const labelOf = hostLabel(pushHosts)
+  for (const each of [countPush, countAttempt]) each.fromZero({ host: hostLabels(pushHosts) })
   return {
-    attempted: (host: string): void => countAttempt({ host: labelOf(host) }, 1),
+    attempted: (host: string, end: AttemptEnd): void =>
+      countAttempt({ result: resultOf(end), host: labelOf(host) }, 1),
     recorded: (host: string, { at, fate }: PushResult, acceptedAt: number): void => {
       countPush({ fate, host: labelOf(host) }, 1)
       if (fate !== "retrying") observe({ fate }, Math.max(0, at - acceptedAt) / 1000)
@@ -111,7 +152,9 @@ export const makePushServiceMetrics = Effect.gen(function* () {
 
 /** Counts strikes and suspensions. */
 export const makeStrikeMetrics = Effect.gen(function* () {
-  const labelOf = hostLabel((yield* Settings).pushHosts)
+  const { pushHosts } = yield* Settings
+  const labelOf = hostLabel(pushHosts)
+  for (const each of [countStruck, countSuspended]) each.fromZero({ host: hostLabels(pushHosts) })
   return {
     struck: (host: string, cause: StrikeReason): void =>
       countStruck({ host: labelOf(host), cause }, 1),

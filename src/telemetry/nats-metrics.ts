@@ -1,5 +1,6 @@
 // Metrics of the whole service, read from NATS: backlog, and space in streams and buckets.
-import { counter, gauge } from "./series.ts"
+import { consumers } from "#streams/index.ts"
+import { counter, gauge, readCounter } from "./series.ts"
 
 const showOldest = gauge(
   "bellcast_oldest_push_age_seconds",
@@ -16,7 +17,7 @@ const showJobs = gauge(
     "pushes to be tried again (retry), changes of states of broadcasts (states). Of the whole " +
     "service"
 )
-const countAppended = counter(
+const countAppended = readCounter(
   "bellcast_stream_messages_total",
   "Messages ever appended to a stream. Of the whole service"
 )
@@ -33,24 +34,50 @@ const showFull = gauge(
   "1 while a stream has less than 5 % of its bytes left, and requests that make it " +
     "grow are refused. Of the whole service"
 )
+const facts = [
+  "broadcast.finished",
+  "command.rejected",
+  "retry",
+  "subscription.cleared",
+  "subscription.gone",
+  "subscription.struck",
+  "subscription.suspended"
+] as const
+/** The type of a message that is postponed where it cannot be stored. */
+export type PostponedType = `${(typeof facts)[number]}/1`
+
 const countPostponed = counter(
   "bellcast_facts_postponed_total",
   "Tries to store what follows from an outcome (removals, strikes, retries, ends of " +
-    "broadcasts) that found no room or no server, by type; tried again until stored"
+    "broadcasts) that found no room or no server, by type; tried again until stored",
+  { fact: facts }
 )
 
 /** Counts a fact that cannot be stored now. `type`: that of its message. */
-export const factPostponed = (type: string): void =>
-  countPostponed({ fact: type.replace(/\/\d+$/u, "") }, 1)
+export const factPostponed = (type: PostponedType): void =>
+  countPostponed({ fact: type.slice(0, -"/1".length) as (typeof facts)[number] }, 1)
+
+const stages = ["planner", "projector"] as const
+const countRejected = counter(
+  "bellcast_commands_rejected_total",
+  "Commands and broadcasts in LOG that were rejected, with the reason as a fact in LOG, by the " +
+    "stage that rejected them",
+  { stage: stages }
+)
+
+/** Counts a command that is rejected for good. */
+export const commandRejected = (stage: (typeof stages)[number]): void => countRejected({ stage }, 1)
 
 const showWorking = gauge(
   "bellcast_consumer_working",
   "1 while a durable consumer is there, neither paused nor changed; 0 while not. Of the whole " +
     "service"
 )
+const repairs = ["made again", "resumed", "changed back"] as const
 const addRepair = counter(
   "bellcast_consumer_repairs_total",
-  "Consumers that this process made again, resumed or changed back"
+  "Consumers that this process made again, resumed or changed back",
+  { consumer: consumers.map(({ consumer: { name } }) => name), repair: repairs }
 )
 
 /** The backlog, as the streams and consumers report it. */
@@ -94,10 +121,8 @@ export const showRoom = ({ bytes, bytesMax, full, stream }: Room): void => {
 }
 
 /** Counts the repair of a consumer that somebody deleted, paused or changed. */
-export const countRepair = (
-  consumer: string,
-  repair: "made again" | "resumed" | "changed back"
-): void => addRepair({ consumer, repair }, 1)
+export const countRepair = (consumer: string, repair: (typeof repairs)[number]): void =>
+  addRepair({ consumer, repair }, 1)
 
 /** Shows whether the consumers work. */
 export const showConsumers = (

@@ -7,7 +7,14 @@ const requestSecondsBounds = [
 
 const countRequest = counter(
   "bellcast_http_requests_total",
-  "HTTP requests by method, endpoint and status; those inside a batch count one by one as well"
+  "HTTP requests by method, endpoint and status; those inside a batch count one by one as well",
+  { method: "open", endpoint: "open", status: "open" }
+)
+const classes = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const
+const countResponse = counter(
+  "bellcast_http_responses_total",
+  "Responses to HTTP requests by the class of their status, for alerts: shown from 0 on",
+  { class: classes }
 )
 const observeRequest = histogram(
   "bellcast_http_request_duration_seconds",
@@ -18,14 +25,16 @@ const observeRequest = histogram(
 const countTurnedAway = counter(
   "bellcast_http_turned_away_total",
   "Connections and requests turned away, by the bound that they met: connections, " +
-    "address, pipelined, unread"
+    "address, pipelined, unread",
+  { bound: ["connections", "address", "pipelined", "unread"] }
 )
 
 const showEventStreams = gauge("bellcast_event_streams", "Open streams of events")
 
 const countAuthentication = counter(
   "bellcast_authentications_total",
-  "Credentials that a policy looked at, by policy and result: known, invalid, unavailable"
+  "Credentials that a policy looked at, by policy and result: known, invalid, unavailable",
+  { policy: "given", result: ["known", "invalid", "unavailable"] }
 )
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -55,6 +64,8 @@ export const requestAnswered = (
 ): void => {
   const named = methods.has(method) && status !== 405 ? method : "other"
   countRequest({ method: named, endpoint, status: String(status) }, 1)
+  const of = classes[Math.floor(status / 100) - 1]
+  if (of !== undefined) countResponse({ class: of }, 1)
   observeRequest({ method: named, endpoint }, Math.max(0, millis) / 1000)
 }
 
@@ -67,3 +78,7 @@ export type AuthenticationResult = "known" | "invalid" | "unavailable"
 /** Counts credentials that a policy looked at. `policy`: its name in the settings. */
 export const authenticated = (policy: string, result: AuthenticationResult): void =>
   countAuthentication({ policy, result }, 1)
+
+/** Shows the counts of these policies from 0 on. */
+export const authenticationsOf = (policies: ReadonlyArray<string>): void =>
+  countAuthentication.fromZero({ policy: policies })

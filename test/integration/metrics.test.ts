@@ -47,8 +47,14 @@ describe("the metrics", () => {
     }
     assert.equal(value("bellcast_pushes_total", 'fate="delivered"', 'host="other"'), 4)
     for (const fate of ["gone", "dead", "retrying"])
-      assert.equal(value("bellcast_pushes_total", `fate="${fate}"`), 1)
-    assert.equal(value("bellcast_push_attempts_total", 'host="other"'), 7)
+      assert.equal(value("bellcast_pushes_total", `fate="${fate}"`, 'host="other"'), 1)
+    const results = { accepted: 4, gone: 1, failed: 2, throttled: 0, refused: 0 }
+    for (const [result, count] of Object.entries(results))
+      assert.equal(
+        value("bellcast_push_attempts_total", `result="${result}"`, 'host="other"'),
+        count,
+        result
+      )
     assert.equal(value("bellcast_push_latency_seconds_count", 'fate="delivered"'), 4)
     assert.equal(value("bellcast_push_latency_seconds_bucket", 'fate="delivered"', 'le="60"'), 4)
     assert.equal(
@@ -109,7 +115,7 @@ describe("the metrics", () => {
     assert.property((await call(service.url, "GET", "/__api__")).body.paths, "/__metrics__")
   })
 
-  it("tell the state of the lanes, of those under one name the worst", {
+  it("tell the state of push services, of those under one name the worst", {
     timeout: 60_000
   }, async () => {
     await using nats = await startNats()
@@ -119,11 +125,11 @@ describe("the metrics", () => {
     await using refusing = await startPushService()
     const env = { BELLCAST_PUSHES_UNDER_WAY_MAX: "8" }
     await using service = await startService({ natsUrl: nats.url, env })
-    const lanes = async () => {
+    const states = async () => {
       const text = String((await call(service.url, "GET", "/__metrics__")).body)
       const value = (name: string) =>
-        new RegExp(`^bellcast_lane_${name}\\{host="other"\\} (\\d+)$`, "m").exec(text)?.[1]
-      return ["breaker_state", "guard_holding", "window_pushes"].map(value).join(" ")
+        new RegExp(`^bellcast_push_service_${name}\\{host="other"\\} (\\d+)$`, "m").exec(text)?.[1]
+      return ["credentials_state", "guard_holding", "window_pushes"].map(value).join(" ")
     }
     const send = async (
       push: typeof fine,
@@ -139,7 +145,7 @@ describe("the metrics", () => {
       )
       await publish(service.url, channel, { n: 1 })
     }
-    const become = (states: string) => until(lanes, (now) => now === states)
+    const become = (wanted: string) => until(states, (now) => now === wanted)
     await send(fine, "fine", 1, "201")
     await become("0 0 8")
     await send(throttling, "throttling", 8, "429 retry-after 60")
@@ -211,7 +217,7 @@ describe("the metrics", () => {
       const scraped = String((await call(metricsUrl(), "GET", "/metrics")).body)
       const counted = /^bellcast_pushes_total\{.*delivered.*\} 2$/m.test(scraped)
       assert.equal(counted, metricsUrl === delivery.metricsUrl)
-      assert.equal(/^bellcast_lane_breaker_state\{.*\} 0$/m.test(scraped), counted)
+      assert.equal(/^bellcast_push_service_credentials_state\{.*\} 0$/m.test(scraped), counted)
       assert.match(scraped, /^bellcast_oldest_push_age_seconds \d/m)
       for (const path of ["/__heartbeat__", "/__lbheartbeat__"])
         assert.equal((await call(metricsUrl(), "GET", path)).status, 200, path)

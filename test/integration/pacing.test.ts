@@ -155,7 +155,7 @@ describe("a push service that does not answer", () => {
     assert.isAtMost(push.requests, 10)
     assert.match(
       (await call(service.url, "GET", "/__metrics__")).body,
-      /^bellcast_lane_reach_state\{host="other"\} [12]$/m
+      /^bellcast_push_service_connectivity_state\{host="other"\} [12]$/m
     )
     away = false
     assert.deepInclude(await finished(service.url, "news", broadcast, 40_000), {

@@ -1,7 +1,6 @@
 // Records the facts of a follower in LOG. Facts without room wait in memory.
 import * as Effect from "effect/Effect"
-import type { MessageType } from "#domain/messages/messages.ts"
-import { factPostponed } from "#telemetry/nats-metrics.ts"
+import { factPostponed, type PostponedType } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import type { Append } from "../stream/append.ts"
@@ -16,7 +15,7 @@ const waitingMax = 20_000
 const retriedAtOnce = 64
 
 interface Fact {
-  readonly message: Pick<Append<MessageType>, "subject" | "type" | "body">
+  readonly message: Pick<Append<PostponedType>, "subject" | "type" | "body">
   /** Sequence of the message that the fact is about. */
   readonly seq: number
   readonly stored: () => void

@@ -6,7 +6,6 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
-import type { MessageType } from "#domain/messages/messages.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, later } from "#nats/stream/consumer.ts"
@@ -14,7 +13,7 @@ import type { EventLog } from "#nats/stream/event-log.ts"
 import { Space } from "#nats/watch/space.ts"
 import { subjects } from "#streams/subjects.ts"
 import { originToken, type UserToken } from "#streams/tokens.ts"
-import { factPostponed } from "#telemetry/nats-metrics.ts"
+import { factPostponed, type PostponedType } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { originOf, removedData, type Target } from "../../push/target.ts"
 
@@ -76,7 +75,7 @@ export const laterPostponed = (deliveryCount: number): Ack => later(postponedMil
 
 /** Makes a write; false: it is postponed. */
 export type StoreOrPostpone = (
-  type: MessageType,
+  type: PostponedType,
   write: Effect.Effect<unknown, NatsUnavailable>
 ) => Effect.Effect<boolean>
 
@@ -98,7 +97,7 @@ export const makeStoreOrPostpone = Effect.gen(function* () {
       })
     )
   const postpone = Effect.fnUntraced(function* (
-    type: MessageType,
+    type: PostponedType,
     { cause, reason }: NatsUnavailable
   ) {
     factPostponed(type)

@@ -198,7 +198,7 @@ export const makeRecord = Effect.gen(function* () {
     /** Returns the result of an attempt made now, and counts the attempt. */
     resultOf: (made: Pick<Attempted, "target" | "ref" | "attempt" | "number" | "locale">) =>
       Effect.zipWith(Clock.currentTimeMillis, Random.next, (at, random) => {
-        if (made.attempt.millis > 0) metrics.attempted(hostOf(made.target))
+        if (made.attempt.millis > 0) metrics.attempted(hostOf(made.target), made.attempt)
         const result = resultOf({ ...made, at, baseMillis: retryBaseMillis, random })
         if (result.fate !== "retrying" || orderOf(made.ref) !== "cancel") return result
         const { nextAt: _, ...last } = result
