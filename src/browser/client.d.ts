@@ -54,7 +54,9 @@ export interface ConnectOptions {
   readonly user: string | null
   /**
    * A token of that user for the service, asked for when one is needed and anew after a 401. A text
-   * with a blank, such as `Basic ...`, is a whole `Authorization`. Without it: no `Authorization`.
+   * with a blank, such as `Basic ...`, is a whole `Authorization`. With it, requests carry no
+   * cookies. Without it: no `Authorization`, and the cookies of the page's origin, for a proxy in
+   * front that knows its users by them.
    */
   readonly token?: () => string | Promise<string>
   /**

@@ -561,6 +561,8 @@ class Push extends EventTarget {
         ...options.headers
       },
       body: JSON.stringify(options.body),
+      // Cookies are for a proxy that knows its users by them.
+      credentials: this.#options.token ? "omit" : "same-origin",
       signal: AbortSignal.timeout(timeout),
       keepalive
     })

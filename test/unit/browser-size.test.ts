@@ -1,10 +1,10 @@
 // The files for browsers stay small: the limits are those of src/browser/README.md, for client.js
-// 6 KiB at gzip -9.
+// 7 KiB at gzip -9.
 import { readFileSync } from "node:fs"
 import { gzipSync } from "node:zlib"
 import { assert, it } from "vitest"
 
-const limits = { "client.js": 6 * 1024, "worker.js": 2_500 }
+const limits = { "client.js": 7 * 1024, "worker.js": 3_000 }
 
 it.each(Object.entries(limits))("%s has at most %i bytes at gzip -9", (file, bytesMax) => {
   const source = readFileSync(new URL(`../../src/browser/${file}`, import.meta.url))

@@ -17,11 +17,18 @@ export const signIn = (name) => {
 export const token = () => `Basic ${btoa(`${user}:demo`)}`
 
 /**
+ * The login without cookies, as sites on other ports of this machine may have set some.
+ * @returns {RequestInit}
+ */
+const login = () => ({ headers: { authorization: token() }, credentials: "omit" })
+
+/**
  * Asks the service, as the server of a site would.
  * @param {string} method @param {string} path @param {object} [body]
  */
 export const ask = async (method, path, body) => {
   const response = await fetch(`../${path}`, {
+    ...login(),
     method,
     headers: { authorization: token(), "content-type": "application/json" },
     body: body ? JSON.stringify(body) : null
@@ -48,8 +55,8 @@ const countsOf = (data) => {
 
 /** The events of a broadcast, for a minute. EventSource could not send the login. */
 const eventsOf = async function* (url) {
-  const [headers, signal] = [{ authorization: token() }, AbortSignal.timeout(60_000)]
-  const { body } = await fetchQuietly(`${url}/events`, { headers, signal })
+  const signal = AbortSignal.timeout(60_000)
+  const { body } = await fetchQuietly(`${url}/events`, { ...login(), signal })
   if (body === null) return
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let text = ""
@@ -95,9 +102,8 @@ export const test = async (id) => {
 
 /** Waits until the service has removed a subscription, 5 s at most. */
 export const isRemoved = async (id) => {
-  const headers = { authorization: token() }
   for (const end = Date.now() + 5_000; Date.now() < end; await wait(100)) {
-    const { status } = await fetchQuietly(`../subscriptions/${id}`, { headers })
+    const { status } = await fetchQuietly(`../subscriptions/${id}`, login())
     if (status === 404) return true
   }
   return false

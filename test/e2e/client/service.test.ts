@@ -149,6 +149,23 @@ describe.skipIf(firefoxPath === undefined)("client.js and the service", () => {
     }
   )
 
+  it("sends cookies only where no token is given, as behind a proxy with logins", async () => {
+    const page = await stage.page()
+    const options = JSON.stringify({ url: stage.service.url, user: null, worker: "/worker.js" })
+    const sent = await page.evaluate(`(async () => {
+      const { connect } = await import("/client.js")
+      const { fetch } = window
+      const sent = new Set()
+      window.fetch = (url, { credentials }) => { sent.add(credentials); return fetch(url) }
+      for (const token of [undefined, () => "Basic none"]) {
+        const push = await connect({ ...${options}, token })
+        await push.channels().catch(() => {})
+      }
+      return [...sent]
+    })()`)
+    expect(sent).toEqual(["same-origin", "omit"])
+  })
+
   it.each(["constructor", "__proto__", "zoë"])("serves a user who is called %s", async (user) => {
     const page = await stage.enabled({ user })
     await page.evaluate("push.disable()")

@@ -1,15 +1,13 @@
 // The blocks of src/browser/own-login.md that need no browser: the endpoint that signs in Express,
-// Django, Rails and Laravel, the proxy in nginx, and the requests of the site's server.
-import { spawn, spawnSync } from "node:child_process"
-import { once } from "node:events"
+// Django, Rails and Laravel, and the requests of the site's server.
+import { spawnSync } from "node:child_process"
 import { mkdir, readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call, until } from "#test/client.ts"
+import { call } from "#test/client.ts"
 import { makeFolder } from "#test/folder.ts"
-import { claimPort } from "#test/ports.ts"
 import { blockOf, type Owner, secret, startExpress, startOwner } from "./owner.ts"
 
 interface Response {
@@ -29,30 +27,6 @@ const canRun = (command: string, args: ReadonlyArray<string>, what: string): boo
   const isThere = spawnSync(command, args).status === 0
   if (!isThere) process.stderr.write(`skipped: the block of ${what} (it is not installed here)\n`)
   return isThere
-}
-
-/** nginx with a server of this block. */
-const startNginx = async (block: string) => {
-  const port = await claimPort()
-  const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-    (each) => `${each}_temp_path ${each};`
-  )
-  const server = `server { listen 127.0.0.1:${port}; ${block} }`
-  const folder = await makeFolder({
-    "nginx.conf": `daemon off; master_process off; pid nginx.pid; events {}
-      http { access_log off; ${paths.join(" ")} ${server} }`
-  })
-  const args = ["-p", folder.path, "-e", "stderr", "-c", "nginx.conf"]
-  const nginx = spawn("nginx", args, { stdio: "inherit" })
-  const exited = once(nginx, "exit")
-  return {
-    url: `http://localhost:${port}`,
-    [Symbol.asyncDispose]: async () => {
-      nginx.kill("SIGKILL")
-      await exited
-      await folder[Symbol.asyncDispose]()
-    }
-  }
 }
 
 describe("a site with its own login", () => {
@@ -137,21 +111,6 @@ describe("a site with its own login", () => {
     }
     const [byVerb, byCurl] = [await scripts("bellcast client"), await scripts("curl")]
     expect(byCurl).toEqual(byVerb)
-  })
-
-  it.skipIf(!canRun("nginx", ["-v"], "nginx"))("passes /v1/ on by nginx, as it came", async () => {
-    const block = blockOf("2. Pass `/v1/` on", "nginx")
-    const ours = block.replace("127.0.0.1:9999", `127.0.0.1:${owner.service.port}`)
-    await using nginx = await startNginx(ours)
-    const forged = { "x-forwarded-proto": "https", "x-forwarded-for": "1.2.3.4" }
-    const ask = () => call(nginx.url, "GET", "/v1/", undefined, undefined, forged)
-    const { body } = await until(
-      () => ask().catch(() => undefined),
-      (answer) => answer?.status === 200
-    ).then((answer) => answer!)
-    expect(body.url).toBe(`${nginx.url}/v1`)
-    const path = "/v1/users/signed%3A42/subscriptions"
-    expect(await as(token, "DELETE", path, nginx.url)).toMatchObject({ status: 200 })
   })
 
   it("closes channels but for a group and members, and forgets deleted accounts", async () => {

@@ -115,6 +115,11 @@ describe.skipIf(firefoxPath === undefined)("a site with its own login", () => {
     }
   })
 
+  it("sends no cookie of the site with any request to the service", async () => {
+    expect(await page.evaluate("document.cookie")).toContain("user=42")
+    expect(await (await fetch(`${owner.site}/cookies`)).json()).toEqual([])
+  })
+
   it("shows a push once by a worker that was there already", async () => {
     await taken()
     const isActive = `navigator.serviceWorker.register("/sw.js")

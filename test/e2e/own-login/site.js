@@ -12,8 +12,13 @@ const button = (action, text) =>
 
 const app = express()
 
+/** `Cookie` of requests below /v1/: here they pass, to show what browsers send. */
+const cookies = []
+app.get("/cookies", (_, response) => response.json(cookies))
+
 app.use("/v1", (request, response) => {
   const { headers, method, originalUrl: path } = request
+  if (headers.cookie) cookies.push(`${method} ${path}: ${headers.cookie}`)
   const proxied = { ...headers, "x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "http" }
   const sent = forward({ port: PUSH_PORT, method, path, headers: proxied }, (answer) => {
     response.writeHead(answer.statusCode, answer.headers)
