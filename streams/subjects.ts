@@ -2,6 +2,7 @@
 // other file spells a subject.
 import {
   type ChannelToken,
+  decodeToken,
   isChannelToken,
   isPlace,
   isUserToken,
@@ -114,7 +115,8 @@ const tokensOf = (subject: string, kind: string, count: number): ReadonlyArray<s
 }
 
 /** The host of the push service of a retry, as the subject of its job names it. */
-export const hostOfRetry = (subject: string): string => subject.split(".")[3] ?? ""
+export const hostOfRetry = (subject: string): string =>
+  decodeToken(subject.split(".")[3] ?? "") ?? ""
 
 /** The user of a subscription command's subject. */
 export const parseSubscription = (subject: string): UserToken | undefined => {

@@ -16,6 +16,7 @@ import { PushClient } from "./push/post.ts"
 import { PublicKeys } from "./push/public-keys.ts"
 import { makeSend } from "./push/send.ts"
 import { Vapid } from "./push/vapid.ts"
+import { Origins } from "./push-service/origins.ts"
 import { makeTurns } from "./rate/turns.ts"
 
 /**
@@ -64,4 +65,7 @@ export const deliveryLayer = Layer.effectDiscard(
       })
     )
   })
-).pipe(Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, States.layer)))
+).pipe(
+  Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, States.layer)),
+  Layer.provide(Origins.layer)
+)

@@ -8,6 +8,7 @@ import { ConfigProvider, Effect, Layer } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { Settings } from "#config"
 import { classify, PushClient } from "#delivery/push/post.ts"
+import { Origins } from "#delivery/push-service/origins.ts"
 import { finished, publish } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats } from "../support/nats.ts"
@@ -86,6 +87,7 @@ const posted = (origin: string, pushes: number, times = 1, timeoutMillis = 10_00
   }).pipe(
     Effect.provide(
       PushClient.layer.pipe(
+        Layer.provide(Origins.layer),
         Layer.provide(Settings.layer),
         Layer.provide(
           ConfigProvider.layer(

@@ -9,9 +9,11 @@ import { ConfigProvider, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { classify, PushClient } from "#delivery/push/post.ts"
 import type { PushResponse } from "#delivery/push/transport/response.ts"
+import { Origins } from "#delivery/push-service/origins.ts"
 
 const layerWith = (env: Readonly<Record<string, string>>) =>
   PushClient.layer.pipe(
+    Layer.provide(Origins.layer),
     Layer.provide(Settings.layer),
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env)))
   )

@@ -27,6 +27,7 @@ export const longest = [
   "integration/pause-keys",
   "integration/consumers-deleted",
   "integration/deadline",
+  "integration/made-up-hosts",
   "e2e/client/chromium",
   "integration/outcomes",
   "integration/pause-connecting",

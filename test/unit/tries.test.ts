@@ -6,9 +6,14 @@ import webpush from "web-push"
 import { moment } from "#clock/moment.ts"
 import { type Received, type Request, tryFurther } from "#delivery/push/tries.ts"
 import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
+import { makeOrigins, Origins } from "#delivery/push-service/origins.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 
 const { privateKey, publicKey } = webpush.generateVAPIDKeys()
+const origins = Layer.succeed(
+  Origins,
+  makeOrigins((host) => host)
+)
 const keys = Layer.succeed(VapidKeys, {
   keys: [{ publicKey, privateKey: Redacted.make(privateKey) }],
   subject: "mailto:ops@example.com"
@@ -41,6 +46,6 @@ describe("a refusal of a token that is an hour old", () => {
       const last = yield* tryFurther(tools as never, request as unknown as Request, first)
       assert.strictEqual(last, first)
       assert.notStrictEqual(yield* vapid.authorization(origin, publicKey), refused)
-    }).pipe(Effect.provide(Vapid.layer.pipe(Layer.provide(keys))))
+    }).pipe(Effect.provide(Vapid.layer.pipe(Layer.provide(Layer.merge(keys, origins)))))
   )
 })

@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import webpush from "web-push"
 import { checkVapid } from "#cli/listen/vapid-check.ts"
 import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
+import { makeOrigins, Origins } from "#delivery/push-service/origins.ts"
 
 const pairs = [
   webpush.generateVAPIDKeys(),
@@ -21,6 +22,10 @@ const [oldest, retired, former, current] = pairs.map(({ publicKey }) => publicKe
 ]
 const publicKey = current
 const subject = "mailto:ops@example.com"
+const origins = Layer.succeed(
+  Origins,
+  makeOrigins(() => "all")
+)
 const keys = Layer.succeed(VapidKeys, {
   keys: pairs.map((pair) => ({
     publicKey: pair.publicKey,
@@ -29,7 +34,7 @@ const keys = Layer.succeed(VapidKeys, {
   subject
 })
 const provided = <A, E>(effect: Effect.Effect<A, E, Vapid>) =>
-  Effect.provide(effect, Vapid.layer.pipe(Layer.provide(keys)))
+  Effect.provide(effect, Vapid.layer.pipe(Layer.provide(Layer.merge(keys, origins))))
 
 const fcm = "https://fcm.googleapis.com"
 const mozilla = "https://updates.push.services.mozilla.com"

@@ -9,20 +9,20 @@ export const retriesAtOnce = 4 * atPushServiceMax
 
 /** Makes the places. The function that it returns runs `retry`, or at once `full`. */
 export const makePlaces = () => {
-  /** By the host of the push service; none: no retry is under way. */
+  /** By the name of a push service; none: no retry is under way. */
   const taken = new Map<string, number>()
-  const add = (host: string, change: number) => {
-    const count = (taken.get(host) ?? 0) + change
-    if (count > 0) taken.set(host, count)
-    else taken.delete(host)
+  const add = (name: string, change: number) => {
+    const count = (taken.get(name) ?? 0) + change
+    if (count > 0) taken.set(name, count)
+    else taken.delete(name)
   }
-  return <A, E, R, B>(host: string, retry: Effect.Effect<A, E, R>, full: B) =>
+  return <A, E, R, B>(name: string, retry: Effect.Effect<A, E, R>, full: B) =>
     Effect.suspend((): Effect.Effect<A | B, E, R> => {
-      if ((taken.get(host) ?? 0) >= atPushServiceMax) return Effect.succeed(full)
-      add(host, 1)
+      if ((taken.get(name) ?? 0) >= atPushServiceMax) return Effect.succeed(full)
+      add(name, 1)
       return Effect.ensuring(
         retry,
-        Effect.sync(() => add(host, -1))
+        Effect.sync(() => add(name, -1))
       )
     })
 }

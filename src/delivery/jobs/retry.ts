@@ -17,6 +17,7 @@ import { hostOfRetry } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { sealAll } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
+import { Origins } from "../push-service/origins.ts"
 import { fullMillis } from "../push-service/queue.ts"
 import type { Turn } from "../rate/turns.ts"
 import { type Gone, presentTarget } from "../recipients/present-target.ts"
@@ -206,6 +207,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
   const { draining, orderOf, turns } = tools
   const hold = makeHold(log, tools)
   const placed = makePlaces()
+  const origins = yield* Origins
 
   const handle = Effect.fnUntraced(function* (
     delivery: Delivery,
@@ -243,6 +245,7 @@ export const makeRetry = Effect.fnUntraced(function* (jobTools: JobTools, payloa
     const postponedMillis = yield* turns.postponed(job)
     if (postponedMillis > 0) return later(postponedMillis)
     const full = later(fullMillis(now - job.acceptedAt))
-    return yield* placed(hostOfRetry(delivery.subject), handle(delivery, job, now), full)
+    const share = origins.shareOf(hostOfRetry(delivery.subject))
+    return yield* placed(share, handle(delivery, job, now), full)
   })
 })

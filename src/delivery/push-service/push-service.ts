@@ -9,6 +9,7 @@ import { CredentialsBreaker } from "./breakers/credentials-breaker.ts"
 import { type Gossip, Unpublished } from "./gossip.ts"
 import { goneMillis, MassGone } from "./mass-gone.ts"
 import { type Notice, Notices } from "./notices.ts"
+import type { Origin } from "./origins.ts"
 import type { Push } from "./push.ts"
 import { fullMillis, makeQueue } from "./queue.ts"
 import { SendWindow } from "./window.ts"
@@ -21,6 +22,8 @@ export interface PushServiceOptions {
   readonly hasHeadroom: () => boolean
   /** See mass-gone.ts. Default: nothing is known. */
   readonly knownFrom?: () => number
+  /** Is told of accepted pushes. Default: nothing is. */
+  readonly remembered?: Pick<Origin, "accepted">
 }
 
 /** After a rotation of keys, all processes have the same ones within this time. */
@@ -58,6 +61,7 @@ export class PushService {
   readonly #queue: ReturnType<typeof makeQueue>
   readonly #unpublished = new Unpublished()
   readonly #notices: Notices
+  readonly #remembered: PushServiceOptions["remembered"]
 
   constructor(origin: string, key: string, options: PushServiceOptions) {
     const { breakerOpenMillis, knownFrom, pushesUnderWayMax, retryBaseMillis } = options
@@ -76,6 +80,12 @@ export class PushService {
       () => this.#window.isSlowed
     )
     this.withPlace = this.#queue.withPlace
+    this.#remembered = options.remembered
+  }
+
+  /** Sequence in LOG of the newest broadcast of which a push was accepted; 0: none. */
+  get newest(): number {
+    return this.#massGone.newest
   }
 
   /** For metrics. */
@@ -159,7 +169,7 @@ export class PushService {
     const holds = this.#massGone.holding
     const findings = this.#unpublished.take(this.#credentials.openMillis(now), now)
     if (answers === 0 && !holds && Object.keys(findings).length === 0) return undefined
-    const reached = this.#massGone.newest
+    const reached = this.newest
     const { key, origin } = this
     return {
       v: 1,
@@ -176,6 +186,7 @@ export class PushService {
       this.#unpublished.breakerMerged()
       this.#notices.credentialsMerged(openMillis)
     }
+    if (reached > 0) this.#remembered?.accepted(now)
     this.#window.merge({ window, closedMillis }, now)
     if (window !== undefined) this.#notices.throttledMerged(window)
     return this.#notices.take()
@@ -194,6 +205,7 @@ export class PushService {
   }
 
   #accepted(push: Push, now: number): void {
+    this.#remembered?.accepted(now)
     if (this.#credentials.accepted(push, now)) {
       this.#notices.credentialsAccepted()
       this.#unpublished.breakerClosed()

@@ -4,7 +4,7 @@ import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
-import { Settings } from "#config"
+import { Settings, type SettingsShape } from "#config"
 import { PubSub } from "#nats/connection/pubsub.ts"
 import { freshId } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -13,9 +13,9 @@ import { makePushServiceMetrics } from "#telemetry/delivery-metrics.ts"
 import { decodeGossip, type Gossip } from "./gossip.ts"
 import { makeHeadroom } from "./headroom.ts"
 import type { Notice } from "./notices.ts"
+import { Origins } from "./origins.ts"
 import { PushService } from "./push-service.ts"
 
-const pushServicesMax = 1_000
 /**
  * How often counts are published, and standing facts again for workers that started later or missed
  * them.
@@ -25,6 +25,8 @@ const publishMillis = 2_000
 /** Names of VAPID keys: the first digits of their hashes. There are a handful of keys. */
 const keysMax = 1_000
 const keyDigits = 12
+/** Keys of one push service: gossip and stored subscriptions name any. */
+const keysPerOriginMax = 32
 
 const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
 
@@ -67,17 +69,28 @@ const foreignGossip = (body: unknown, worker: string): Gossip | undefined => {
 }
 
 /** The push services by origin and key. A dropped one loses what it knew of accepted pushes. */
-const makeCache = (settings: Settings["Service"], knownFrom: KnownFrom) => {
-  const pushServices = makeLruCache<PushService>(pushServicesMax, () => knownFrom.forget())
+const makeTable = (origins: Origins["Service"], settings: SettingsShape, knownFrom: KnownFrom) => {
+  const dropped = (pushService: PushService): void => {
+    if (pushService.newest > 0) knownFrom.forget()
+  }
   const options = {
     ...settings,
     hasHeadroom: makeHeadroom(),
     knownFrom: () => knownFrom.get()
   }
+  const table = origins.table(
+    (origin) => ({ origin, byKey: makeLruCache<PushService>(keysPerOriginMax, dropped) }),
+    ({ byKey }) => {
+      for (const each of byKey.all()) dropped(each)
+    }
+  )
   return {
-    all: pushServices.all,
-    of: (origin: string, key: string): PushService =>
-      pushServices.of(`${key} ${origin}`, () => new PushService(origin, key, options))
+    all: (): ReadonlyArray<PushService> =>
+      [...table.all()].flatMap(({ byKey }) => [...byKey.all()]),
+    of: (name: string, key: string): PushService => {
+      const { byKey, origin } = table.of(name)
+      return byKey.of(key, () => new PushService(name, key, { ...options, remembered: origin }))
+    }
   }
 }
 
@@ -92,7 +105,7 @@ export const makePushServices = Effect.gen(function* () {
   const keyName = (publicKey: string) =>
     keyNames.of(publicKey, () => hash("sha256", publicKey, "hex").slice(0, keyDigits))
   const knownFrom = new KnownFrom()
-  const { all, of } = makeCache(settings, knownFrom)
+  const { all, of } = makeTable(yield* Origins, settings, knownFrom)
 
   const publish = (pushService: PushService, now: number): void => {
     const gossip = pushService.takeGossip(worker, now)
@@ -100,7 +113,7 @@ export const makePushServices = Effect.gen(function* () {
   }
 
   const showMetrics = (now: number): void =>
-    metrics.show([...all()].map((each) => ({ host: each.host, state: each.stateAt(now) })))
+    metrics.show(all().map((each) => ({ host: each.host, state: each.stateAt(now) })))
 
   const receive = Effect.fnUntraced(function* (body: unknown) {
     const gossip = foreignGossip(body, worker)

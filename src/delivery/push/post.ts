@@ -9,13 +9,13 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { checkedLookup } from "#basics/address-filter.ts"
-import { makeLruCache } from "#basics/lru-cache.ts"
 import { moment } from "#clock/moment.ts"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { ResponseResult } from "../attempt-result.ts"
+import { Origins } from "../push-service/origins.ts"
 import { clockAhead, parsedHttpDate } from "./http-date.ts"
 import { limitsOf, type Request as WireRequest } from "./transport/exchange.ts"
 import { Peer } from "./transport/peer.ts"
@@ -134,9 +134,6 @@ export const classify = (response: Answer | NoAnswer, host: string, now: number)
     ? { kind: "failed", reason: reasonOfError(response.error) }
     : ofStatus(response, host, now)
 
-/** Push services with connections; with the default allow-list there are a handful of hosts. */
-const originsMax = 1_000
-
 export class PushClient extends Context.Service<
   PushClient,
   {
@@ -151,20 +148,22 @@ export class PushClient extends Context.Service<
     Effect.gen(function* () {
       const { allowLoopbackEndpoints, http2, pushesUnderWayMax, pushTimeoutMillis } =
         yield* Settings
-      const peers = makeLruCache<Peer>(originsMax, (peer) => peer.close())
       const options = {
         http2,
         connectionsMax: pushesUnderWayMax,
         limits: limitsOf(pushTimeoutMillis),
         lookup: checkedLookup(allowLoopbackEndpoints)
       }
-      const peerOf = (origin: string) => peers.of(origin, () => new Peer(origin, options))
+      const peers = (yield* Origins).table(
+        ({ name }) => new Peer(name, options),
+        (peer) => peer.close()
+      )
       yield* Effect.addFinalizer(() =>
         Effect.promise(() => Promise.all([...peers.all()].map((peer) => peer.destroy())))
       )
       const post = ({ origin, ...request }: WireRequest & { readonly origin: string }) =>
         Effect.callback<PushResponse>((resume) =>
-          peerOf(origin).post(request, (response) => resume(Effect.succeed(response)))
+          peers.of(origin).post(request, (response) => resume(Effect.succeed(response)))
         )
       return PushClient.of({ post })
     })

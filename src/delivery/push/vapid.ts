@@ -8,8 +8,8 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import webpush from "web-push"
-import { makeLruCache } from "#basics/lru-cache.ts"
 import { type Moment, moment } from "#clock/moment.ts"
+import { Origins } from "../push-service/origins.ts"
 
 export interface SigningKey {
   /** The application server key browsers subscribe with: 65 bytes, base64url. */
@@ -23,8 +23,6 @@ const lifeMillis = 12 * 60 * 60_000
 const renewMillis = 6 * 60 * 60_000
 /** Apple allows one new token an hour. So a refused token younger than this is not replaced. */
 const youngMillis = 60 * 60_000
-/** Tokens in the LRU cache; with the default allow-list there are a handful of origins. */
-const tokensMax = 1_000
 
 /** A clock that was set by more than this since a token was signed makes its end too wrong. */
 const setMillisMax = 60 * 60_000
@@ -55,9 +53,8 @@ const makeVapid = Effect.gen(function* () {
   const { keys, subject } = yield* VapidKeys
   const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
   const signing = [...privateKeys].flatMap(([each, secret]) => (secret === undefined ? [] : [each]))
-  const tokens = makeLruCache<{ token?: Token }>(tokensMax)
-  const placeOf = (origin: string, publicKey: string) =>
-    tokens.of(`${publicKey} ${origin}`, () => ({}))
+  /** By origin and public key. */
+  const tokens = (yield* Origins).table(() => new Map<string, Token>())
 
   const signed = Effect.fnUntraced(function* (origin: string, publicKey: string, made: Moment) {
     const header = webpush.getVapidHeaders(
@@ -70,13 +67,14 @@ const makeVapid = Effect.gen(function* () {
     ).Authorization
     // Spread, so that many workers do not all renew in the same minute.
     const spread = 0.9 + (yield* Random.next) / 10
-    placeOf(origin, publicKey).token = { header, made, renewMillis: renewMillis * spread }
+    const token = { header, made, renewMillis: renewMillis * spread }
+    tokens.of(origin).set(publicKey, token)
     return header
   })
 
   const authorization = Effect.fnUntraced(function* (origin: string, publicKey: string) {
     const now = yield* moment
-    const { token } = placeOf(origin, publicKey)
+    const token = tokens.of(origin).get(publicKey)
     return token !== undefined && (ageOf(token, now) ?? renewMillis) < token.renewMillis
       ? token.header
       : yield* signed(origin, publicKey, now)
@@ -84,7 +82,7 @@ const makeVapid = Effect.gen(function* () {
 
   const renewed = Effect.fnUntraced(function* (origin: string, publicKey: string, refused: string) {
     const now = yield* moment
-    const { token } = placeOf(origin, publicKey)
+    const token = tokens.of(origin).get(publicKey)
     if (token === undefined || token.header !== refused)
       return yield* authorization(origin, publicKey)
     const isYoung = (ageOf(token, now) ?? youngMillis) < youngMillis

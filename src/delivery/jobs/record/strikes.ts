@@ -3,7 +3,6 @@
 // service end this way: then the push service, or our network, is at fault.
 import { hostname } from "node:os"
 import * as Effect from "effect/Effect"
-import { makeLruCache } from "#basics/lru-cache.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { BroadcastRef } from "#domain/job.ts"
@@ -15,19 +14,19 @@ import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
 import { originOf, type Target } from "../../push/target.ts"
 import { Majority } from "../../push-service/majority.ts"
+import { Origins } from "../../push-service/origins.ts"
 import type { Recorded, StoreOrPostpone } from "./follow-ups.ts"
 
 /** For this long, a delivered push proves that our network works. */
 const deliveredMillis = 10 * 60_000
-const originsMax = 1_000
 
 type StrikeMessage = "subscription.struck/1" | "subscription.suspended/1" | "subscription.cleared/1"
 
 /** Knowledge of this process: how most pushes to a push service end, and the last delivered one. */
-const makeEvidence = () => {
-  const majorities = makeLruCache<Majority>(originsMax)
+const makeEvidence = (origins: Origins["Service"]) => {
+  const majorities = origins.table(() => new Majority())
   /** Whether most ended pushes to the push service of a target are strikes. */
-  const mostStrike = (target: Target) => majorities.of(originOf(target), () => new Majority())
+  const mostStrike = (target: Target) => majorities.of(originOf(target))
   const counted = new WeakSet<Recorded["result"]>()
   let deliveredAt = Number.NEGATIVE_INFINITY
 
@@ -153,7 +152,7 @@ const judgeAll = Effect.fnUntraced(function* (
 
 export const makeStrikes = Effect.gen(function* () {
   const { strikeIntervalMillis } = yield* Settings
-  const evidence = makeEvidence()
+  const evidence = makeEvidence(yield* Origins)
   const judge: Judge = {
     log: yield* EventLog,
     metrics: yield* makeStrikeMetrics,
