@@ -12,6 +12,7 @@ import { identitySettings, kindOf, type NamedPolicy } from "#identity/settings.t
 import { Health } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
+import { Processes } from "#nats/connection/processes.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { addressText } from "#settings/listen-address.ts"
 import { Source } from "#settings/source.ts"
@@ -112,8 +113,8 @@ const printBanner = Effect.fnUntraced(function* (
 })
 
 /**
- * Says that the service is ready and, at the end of the scope, that it stops: first to load
- * balancers, then, after a wait, to the stages.
+ * Says that the service is ready, also to the other processes, and, at the end of the scope, that
+ * it stops: first to load balancers, then, after a wait, to the stages.
  */
 export const announced = Effect.fnUntraced(function* (ready: Ready) {
   const { natsUrl, apiPath, settings } = ready
@@ -125,6 +126,8 @@ export const announced = Effect.fnUntraced(function* (ready: Ready) {
     Effect.andThen(Effect.sync(leave)),
     Effect.andThen(ready.wait)
   )
+  // Withdrawn after the wait, before the stages drain: they take nothing more.
+  yield* (yield* Processes).announce(settings.roles)
   yield* Effect.addFinalizer(() => stopping)
   if (Option.isNone(settings.natsUrl)) {
     const url = api === undefined ? undefined : `http://${api}${apiPath}`

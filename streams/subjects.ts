@@ -72,6 +72,8 @@ export const subjects = {
   applied: "bellcast.sys.applied",
   /** Core NATS request: the projector responds with the last sequence that it applied. */
   appliedGet: "bellcast.sys.applied.get",
+  /** Core NATS, not stored: a process announces its roles. */
+  process: "bellcast.sys.process",
   /** Core NATS, not stored: gossip of delivery workers about push services. */
   lane: "bellcast.sys.lane"
 } as const

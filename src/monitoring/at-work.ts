@@ -1,4 +1,6 @@
-// Judges by the durable consumers whether broadcasts are planned and pushes delivered. Pure.
+// Judges whether broadcasts are planned and pushes delivered: by the durable consumers, and by the
+// roles that processes run. Pure.
+import type { Processes } from "#nats/connection/processes.ts"
 import type { ConsumerHealth } from "#nats/watch/upkeep.ts"
 
 type ConsumerState = Omit<ConsumerHealth, "stream">
@@ -28,4 +30,27 @@ export const troubleOf = (state: ConsumerState): string | undefined => {
     `${consumer} has ${pending} waiting and nobody took one for ${seconds} s: ` +
     `does a process run the role ${roleOf[consumer]}?`
   )
+}
+
+/**
+ * How long nobody may run a role. Longer than a restart of its only process: that serves on for
+ * 5 s, drains for 20 s at most, and starts.
+ */
+export const absentMillisMax = 60_000
+
+/** The role that nobody runs, in words; undefined: there is none. */
+export const rolesFault = ({
+  isKnown,
+  states
+}: Pick<Processes["Service"], "isKnown" | "states">) => {
+  if (!isKnown())
+    return (
+      "NATS does not bring back what this process publishes on bellcast.sys.process: permit its " +
+      "login to publish and subscribe to bellcast.sys.>"
+    )
+  const absent = states().filter(({ absentMillis }) => absentMillis >= absentMillisMax)
+  if (absent.length === 0) return undefined
+  const roles = absent.map(({ role }) => role).join(", ")
+  const seconds = Math.round(Math.max(...absent.map(({ absentMillis }) => absentMillis)) / 1000)
+  return `no process runs the role ${roles} (for ${seconds} s): start one (BELLCAST_ROLES)`
 }

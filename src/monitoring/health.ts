@@ -8,6 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import { monotonicMillis } from "#clock/monotonic.ts"
+import { Processes } from "#nats/connection/processes.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
@@ -16,7 +17,7 @@ import { Upkeep } from "#nats/watch/upkeep.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { troubleOf } from "./at-work.ts"
+import { rolesFault, troubleOf } from "./at-work.ts"
 
 export interface HealthOptions {
   /** A check that takes longer counts as failed. */
@@ -33,7 +34,9 @@ export const HealthView = Schema.StructWithRest(
     /** Whether no stream or bucket is full. */
     space: Schema.Boolean,
     /** Whether broadcasts are planned and pushes delivered, if there are any. */
-    delivery: Schema.Boolean
+    delivery: Schema.Boolean,
+    /** Whether somebody runs each role. */
+    roles: Schema.Boolean
   }),
   [Schema.Record(Schema.String, Schema.Boolean)]
 )
@@ -109,6 +112,16 @@ const delivery = Effect.gen(function* () {
   return false
 })
 
+/** Whether somebody runs each role, or did a minute ago. */
+const roles = Effect.gen(function* () {
+  // Fails where NATS is away: then nothing is known.
+  yield* (yield* Upkeep).look
+  const fault = rolesFault(yield* Processes)
+  if (fault === undefined) return true
+  yield* logFailed("roles", { reason: fault })
+  return false
+})
+
 /** The result of a check; false when the check fails, throws or times out. */
 const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
   check.pipe(
@@ -126,7 +139,8 @@ const lookWith = ({ readonly, timeoutSeconds }: HealthOptions, added: ReadonlyAr
       cache: within(timeoutSeconds, "cache", cache(readonly)),
       permission: within(timeoutSeconds, "permission", permission),
       space: within(timeoutSeconds, "space", space),
-      delivery: within(timeoutSeconds, "delivery", delivery)
+      delivery: within(timeoutSeconds, "delivery", delivery),
+      roles: within(timeoutSeconds, "roles", roles)
     },
     { concurrency: "unbounded" }
   )
@@ -147,7 +161,9 @@ export class Health extends Context.Service<
 }
 
 const make = Effect.fnUntraced(function* (options: HealthOptions) {
-  const services = yield* Effect.context<Buckets | EventLog | ServerHealth | Space | Upkeep>()
+  const services = yield* Effect.context<
+    Buckets | EventLog | Processes | ServerHealth | Space | Upkeep
+  >()
   const scope = yield* Effect.scope
   const added: Array<Check> = []
   let latest: { readonly view: HealthView; readonly until: number } | undefined

@@ -3,6 +3,7 @@ import * as Layer from "effect/Layer"
 import { BroadcastWatch } from "./broadcasts/watch.ts"
 import { Nats, type NatsOptions } from "./connection/connection.ts"
 import { Micro } from "./connection/micro.ts"
+import { Processes } from "./connection/processes.ts"
 import { PubSub } from "./connection/pubsub.ts"
 import { Followers } from "./follower/follower.ts"
 import { Watermark } from "./follower/watermark.ts"
@@ -19,7 +20,7 @@ export const natsLayer = (options: NatsOptions) =>
         Backlog.layer,
         Micro.layer,
         Consumers.layer,
-        Watermark.layer.pipe(Layer.provideMerge(PubSub.layer)),
+        Layer.merge(Watermark.layer, Processes.layer).pipe(Layer.provideMerge(PubSub.layer)),
         Followers.layer.pipe(Layer.provideMerge(Buckets.layer))
       )
     ),

@@ -25,7 +25,8 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
       cache: true,
       permission: true,
       space: false,
-      delivery: true
+      delivery: true,
+      roles: true
     })
     const refused = await room.broadcast("news")
     assert.equal(refused.status, 507)

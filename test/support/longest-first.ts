@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 /** Files that take longer than 15 s, the longest first. */
 export const longest = [
   "integration/standstill",
+  "integration/roles-announced",
   "integration/events",
   "integration/cancel",
   "integration/forgotten-registrations",

@@ -19,6 +19,7 @@ export const heartbeatGet: Operation<void> = {
     summary:
       "Whether everything this server depends on works; space: whether there is room for more; " +
       "delivery: whether broadcasts that wait are planned and delivered; " +
+      "roles: whether processes run all roles; " +
       "by the name of a policy: whether the server that it depends on works",
     responses: { 200: HealthView, 503: HealthView },
     errors: [403]

@@ -86,6 +86,7 @@ const testOutage = (login: Login): void => {
         permission: false,
         space: false,
         delivery: false,
+        roles: false,
         ...policiesOf(login)
       }
     })
@@ -112,6 +113,7 @@ const testLateProjector = (login: Login): void => {
         permission: true,
         space: true,
         delivery: true,
+        roles: true,
         ...policiesOf(login)
       }
     })

@@ -40,7 +40,14 @@ export const operational: ReadonlyArray<Case> = [
     expected: ({ target: { login } }) => ({
       status: 200,
       exactly: {
-        ...{ storage: true, cache: true, permission: true, space: true, delivery: true },
+        ...{
+          storage: true,
+          cache: true,
+          permission: true,
+          space: true,
+          delivery: true,
+          roles: true
+        },
         ...(login.isInHeartbeat ? { [login.policy]: true } : {})
       }
     })

@@ -1,0 +1,144 @@
+// Which processes of the service run, and with which roles. Each announces itself on core NATS, so
+// that every process knows of a role that nobody runs, before messages wait for it.
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import { nextMultiple } from "#clock/monotonic.ts"
+import { type Role, roles } from "#config"
+import { subjects } from "#streams/subjects.ts"
+import { PubSub } from "./pubsub.ts"
+
+/** At the moments of the looks of an idle process, which then wakes for both at once. */
+const announceMillis = 3_000
+/** Three announcements that a process missed, with a second for slow deliveries. */
+const forgottenMillis = 10_000
+/** Only the service may publish on the subject: a larger number is a mistake. */
+const processesMax = 1_000
+
+const Announcement = Schema.Struct({
+  v: Schema.Literal(1),
+  /** An id that the process makes at its start. */
+  process: Schema.String,
+  /** None: the process ends. Roles that this version does not know are ignored. */
+  roles: Schema.Array(Schema.String)
+})
+
+const decode = Schema.decodeUnknownExit(Announcement)
+
+export interface RoleState {
+  readonly role: Role
+  /** Processes that run the role, this one included. */
+  readonly processes: number
+  /** For how long nobody has run the role; 0 while somebody does. */
+  readonly absentMillis: number
+}
+
+/**
+ * What a process heard of all processes, itself included. While its own announcements do not come
+ * back, nothing is known: the state is that of the last one. Times: those of `performance`.
+ */
+export class ProcessList {
+  readonly #heard = new Map<
+    string,
+    { readonly roles: ReadonlyArray<string>; readonly at: number }
+  >()
+  /** When somebody announced a role last, or that it ends. */
+  readonly #runAt = new Map<string, number>()
+  readonly #own: string
+  /** Since when this process announces itself; undefined: not yet. */
+  #announcingSince: number | undefined
+  /** Since when the own announcements come back without a gap, and when the last one did. */
+  #hearingSince = Number.POSITIVE_INFINITY
+  #hearingAt = Number.NEGATIVE_INFINITY
+
+  constructor(own: string) {
+    this.#own = own
+  }
+
+  /** This process announces itself from now on. */
+  begin(now: number): void {
+    this.#announcingSince = now
+  }
+
+  /** Notes a message. Never throws: other bodies than announcements are ignored. */
+  receive(body: unknown, now: number): void {
+    const decoded = decode(body)
+    if (decoded._tag === "Failure") return
+    const { process, roles: named } = decoded.value
+    if (process === this.#own) {
+      if (now - this.#hearingAt > forgottenMillis) this.#hearingSince = now
+      this.#hearingAt = now
+    }
+    for (const [id, { at }] of this.#heard)
+      if (this.#age(at, now) > forgottenMillis) this.#heard.delete(id)
+    for (const role of [...named, ...(this.#heard.get(process)?.roles ?? [])])
+      if (roles.some((each) => each === role)) this.#runAt.set(role, now)
+    this.#heard.delete(process)
+    if (named.length > 0 && this.#heard.size < processesMax)
+      this.#heard.set(process, { roles: named, at: now })
+  }
+
+  /** False: this process announces itself, and for 10 s has not received that. */
+  isKnown(now: number): boolean {
+    const since = Math.max(this.#hearingAt, this.#announcingSince ?? now)
+    return now - since <= forgottenMillis
+  }
+
+  /** Every role, in the order of the settings. */
+  states(now: number): ReadonlyArray<RoleState> {
+    const known = this.isKnown(now) ? now : this.#hearingAt
+    const running = [...this.#heard.values()].filter(
+      ({ at }) => this.#age(at, known) <= forgottenMillis
+    )
+    return roles.map((role) => {
+      const processes = running.filter(({ roles: named }) => named.includes(role)).length
+      const absent = processes > 0 ? 0 : this.#age(this.#runAt.get(role) ?? 0, known)
+      return { role, processes, absentMillis: Math.max(0, absent) }
+    })
+  }
+
+  /** Time in which this process heard itself, and could have heard another one. */
+  #age(at: number, now: number): number {
+    return now - Math.max(at, this.#hearingSince)
+  }
+}
+
+export class Processes extends Context.Service<
+  Processes,
+  {
+    /** Announces that this process runs these roles, until the scope closes. */
+    readonly announce: (own: ReadonlyArray<Role>) => Effect.Effect<void, never, Scope.Scope>
+    /** Every role, and how many processes run it. */
+    readonly states: () => ReadonlyArray<RoleState>
+    /** False: NATS does not bring back what this process announces, so nothing is known. */
+    readonly isKnown: () => boolean
+  }
+>()("bellcast/nats/Processes") {
+  static readonly layer = Layer.effect(
+    Processes,
+    Effect.gen(function* () {
+      const pubsub = yield* PubSub
+      const own = (yield* Random.nextInt).toString(36)
+      const list = new ProcessList(own)
+      yield* pubsub.subscribe(subjects.process, (body) => list.receive(body, performance.now()))
+      const publish = (named: ReadonlyArray<Role>) =>
+        pubsub.publish(subjects.process, { v: 1, process: own, roles: named })
+      return Processes.of({
+        announce: Effect.fnUntraced(function* (named) {
+          list.begin(performance.now())
+          yield* Effect.addFinalizer(() => Effect.sync(() => publish([])))
+          const next = Effect.andThen(
+            Effect.sync(() => publish(named)),
+            nextMultiple(announceMillis)
+          )
+          yield* Effect.forkScoped(Effect.forever(next))
+        }),
+        states: () => list.states(performance.now()),
+        isKnown: () => list.isKnown(performance.now())
+      })
+    })
+  )
+}
