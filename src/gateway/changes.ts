@@ -44,7 +44,7 @@ export const changeList = <E = never, R = never>(
       lags: false,
       read: listOf(user),
       evolve: evolveList,
-      refusal: "heldByAnother"
+      refusal: "held-by-another"
     },
     writer,
     decide
@@ -75,7 +75,7 @@ export const changeRegistration = <E, R>(
       lags: true,
       read: valueAt("registrations", key),
       evolve: evolveRegistration,
-      refusal: "tooManyRegistrations"
+      refusal: "too-many-registrations"
     },
     writer,
     decide

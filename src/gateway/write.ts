@@ -16,7 +16,7 @@ import { Space } from "#nats/watch/space.ts"
 import { bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { Change, Command, Decision } from "./decision.ts"
-import type { ErrorName } from "./http/error-table.ts"
+import type { ErrorCode } from "./http/error-table.ts"
 import { refuse } from "./http/errors.ts"
 import type { Call } from "./http/request.ts"
 import { isNewcomer } from "./quotas/holdings.ts"
@@ -58,7 +58,7 @@ interface Kind<S, C extends Command> {
   readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
   readonly evolve: (state: S, command: C, seq: number) => S
   /** The error of a put that the projection rejects, as another command came before it. */
-  readonly refusal: ErrorName
+  readonly refusal: ErrorCode
 }
 
 export const valueAt = Effect.fnUntraced(function* <K extends string>(bucket: BucketOf<K>, key: K) {
@@ -148,7 +148,7 @@ const append = <S, C extends Command, E, R>(
 const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: number) {
   if (((yield* valueAt(bucket, key))?.seq ?? 0) >= seq) return
   yield* (yield* Space).refused(bucketStream(bucket))
-  return yield* refuse("noRoom")
+  return yield* refuse("no-room")
 })
 
 /**
@@ -159,7 +159,7 @@ const awaitApplied = Effect.fnUntraced(function* (
   places: readonly [Place, ...Place[]],
   command: Command,
   seq: number,
-  refusal: ErrorName
+  refusal: ErrorCode
 ) {
   const { refused = seq, short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
   for (const place of isPut(command) ? places : places.slice(0, 1))
@@ -169,7 +169,7 @@ const awaitApplied = Effect.fnUntraced(function* (
   if (rejected === undefined) return
   const { message } = rejected
   const isFull = message.type === "command.rejected/1" && message.reason === sharedIsFull
-  return yield* refuse(isFull ? "noRoom" : refusal)
+  return yield* refuse(isFull ? "no-room" : refusal)
 })
 
 /** Decides on a state and stores the command. Undefined after a conflict: try again. */
@@ -230,7 +230,7 @@ export const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
     if ((yield* monotonicMillis) >= deadline) {
       // While the bucket is full, the state never changes: then the error is 507.
       yield* demandRoomIn(kind.places.map(({ bucket }) => bucket))
-      return yield* refuse("conflict")
+      return yield* refuse("too-many-writes")
     }
     yield* Effect.sleep(conflictDelayMillis)
     if (kind.lags) write.includedSeq = yield* lastApplied(kind)

@@ -169,7 +169,7 @@ const attempt = async (
       const { body, status } = what.startsWith("users")
         ? await call(limited.url, "POST", "/subscriptions", user, { data }, header)
         : await call(limited.url, "PUT", path, user, undefined, header)
-      const text = status < 300 ? String(status) : `${status}/${body.errno} ${body.message}`
+      const text = status < 300 ? String(status) : `${status}/${body.error_code} ${body.message}`
       answers.set(text, (answers.get(text) ?? 0) + 1)
     }
   }

@@ -1,5 +1,6 @@
 // The form of a case, and how it is checked: preparations, a request, and the expected response.
 import { expect, it } from "vitest"
+import { documentedErrors } from "../support/documents.ts"
 import { Api, type Request, type Target } from "./api.ts"
 import { checkDescribed } from "./described.ts"
 import type { HttpResponse } from "./http.ts"
@@ -10,6 +11,8 @@ export interface Expected {
   readonly status: number
   /** The errno of the error body. Checks code and shape of the body, too. */
   readonly errno?: number
+  /** The code of the error, where several share status and errno. */
+  readonly error?: string
   readonly message?: string | RegExp
   /** Location and name of each detail, in order: `body:data.endpoint`, `path:null`. */
   readonly details?: ReadonlyArray<string>
@@ -41,12 +44,18 @@ export type Gateway = readonly [
 
 export const define = <G>(each: Case<G>): Case => each as unknown as Case
 
-const errorKeys = ["code", "errno", "error", "message", "info", "details"]
+const errorKeys = ["code", "errno", "error_code", "error", "message", "info", "details"]
+/** Status, errno and code of every error of the contract. */
+const contractErrors = documentedErrors("test/conformance/README.md")
 
-const checkError = (response: HttpResponse, { details: expected, errno, message }: Expected) => {
+const checkError = (response: HttpResponse, expectedError: Expected) => {
+  const { details: expected, errno, error, message } = expectedError
   expect(response.json, response.text).toBeTypeOf("object")
   expect(response.json.code).toBe(response.status)
   if (errno !== undefined) expect(response.json.errno).toBe(errno)
+  const { code, error_code } = response.json
+  expect(contractErrors).toContain(`${code} ${response.json.errno} ${error_code}`)
+  if (error !== undefined) expect(error_code).toBe(error)
   expect(response.json.error).toBeTypeOf("string")
   expect(errorKeys).toEqual(expect.arrayContaining(Object.keys(response.json)))
   if (typeof message === "string") expect(response.json.message).toBe(message)
@@ -88,7 +97,8 @@ const checkAlways = (response: HttpResponse, { method }: Request) => {
   else if (!bodiless && response.text !== "")
     expect(mediaTypes).toContain(response.headers["content-type"]?.toLowerCase())
   const { json, status } = response
-  const tryLater = status >= 500 || (status === 409 && json?.errno === 122) || status === 429
+  const tryLater =
+    status >= 500 || (status === 409 && json?.error_code === "too-many-writes") || status === 429
   if (tryLater) expect(response.headers["retry-after"]).toMatch(/^\d+$/)
   else expect(response.headers["retry-after"]).toBeUndefined()
 }

@@ -30,7 +30,7 @@ it("holds one event of a client that reads nothing, and resets it after 30 s", a
         )
       )
     const fiber = Effect.runFork(
-      sendEvents(request, response, { status: 200, headers: {}, errno: 0, events }, unread, {
+      sendEvents(request, response, { status: 200, headers: {}, events }, unread, {
         account: "a",
         leaving: Effect.never
       })

@@ -132,14 +132,14 @@ describe("bellcast listen", () => {
   })
 
   it("prints an error in one line, removes what it made, and exits 1", async () => {
-    const body = { code: 403, errno: 121, error: "Forbidden", message: "not for you" }
+    const body = { code: 403, errno: 121, error_code: "forbidden", message: "not for you" }
     await using api = await startScriptedApi({
       ...answers,
       "PUT /v1/channels/news/registration": { status: 403, body }
     })
     const cli = await runCli(["listen", "news", "--url", baseOf(api)])
     const expected =
-      "bellcast: PUT /channels/news/registration was answered 403, errno 121: not for you\n"
+      "bellcast: PUT /channels/news/registration was answered 403, forbidden: not for you\n"
     assert.deepStrictEqual(cli, { code: 1, stdout: "", stderr: expected })
     assert.strictEqual(api.calls.at(-1)?.call, `DELETE /v1/subscriptions/${id}`)
   })

@@ -95,7 +95,7 @@ describe("members", () => {
     expect((await put("news-3", "ivy")).status).toBe(429)
     expect((await put("news-3", "ida")).status).toBe(202)
     const last = await put("news-3", "ina")
-    expect([last.status, last.body.errno]).toEqual([429, 117])
+    expect([last.status, last.body.error_code]).toEqual([429, "too-many-members"])
     expect(Number(last.headers.get("retry-after"))).toBeGreaterThan(60)
     expect((await member("DELETE", "news-3", "ida", "acme site", narrow)).status).toBe(202)
     // Neither the user nor the address has spent anything.

@@ -173,9 +173,14 @@ it("says what is wrong with a request", async () => {
   const data = { web_push: 8030, notification: { title: "x" } }
   await invalid("publish", { data, to: { channels: ["news"] } }, { code: 400, errno: 109 })
   await invalid("publish", { to: { channels: ["news"] } }, { code: 400 }, { TTL: "soon" })
-  await invalid("publish", "x".repeat(300_000), { code: 413, errno: 113 })
-  await invalid("logout", "x".repeat(20_000), { code: 413, errno: 113 })
-  await invalid("publish", "{}", { code: 431, errno: 107 }, { Long: "x".repeat(20_000) })
+  await invalid("publish", "x".repeat(300_000), { code: 413, error_code: "body-too-large" })
+  await invalid("logout", "x".repeat(20_000), { code: 413, error_code: "body-too-large" })
+  await invalid(
+    "publish",
+    "{}",
+    { code: 431, error_code: "headers-too-large" },
+    { Long: "x".repeat(20_000) }
+  )
   const unknown = await request("registrations", {}).catch((error: Error) => error.message)
   assert.match(String(unknown), /no responders/i)
 })
@@ -197,7 +202,7 @@ it("runs a bounded number of requests of a source at once", async () => {
   const refused = all.filter(({ code }) => code === 429)
   assert.isNotEmpty(refused)
   for (const { body, header } of refused) {
-    assert.equal(body.errno, 117)
+    assert.equal(body.error_code, "too-many-at-once")
     assert.isNotEmpty(header("Retry-After"))
   }
   assert.isAtLeast(all.filter(({ body }) => body.data !== undefined).length, 32)

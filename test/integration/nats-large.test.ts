@@ -28,7 +28,7 @@ it("says that a list does not fit into a message, and takes a limit", {
   const whole = await request("broadcasts", {})
   assert.equal(whole.code, "413")
   const message = "The response is larger than NATS lets messages be: ask for fewer with _limit."
-  assert.deepInclude(whole.body as object, { code: 413, errno: 113, message })
+  assert.deepInclude(whole.body as object, { code: 413, error_code: "too-large-for-nats", message })
   const { data } = (await request("broadcasts", { _limit: "20" })).body as { data: Array<object> }
   assert.lengthOf(data, 20)
 })

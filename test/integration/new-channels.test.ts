@@ -29,7 +29,7 @@ const change = (method: string, user: string, channel: string, address: string) 
   })
 
 const assertRefused = ({ body, headers, status }: Answer) => {
-  assert.deepEqual([status, body.errno], [429, 117])
+  assert.deepEqual([status, body.error_code], [429, "too-many-new-channels"])
   assert.match(body.message, /new channels/u)
   const seconds = Number(headers.get("retry-after"))
   assert.isAtMost(seconds, 3_600 / max)

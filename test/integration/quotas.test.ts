@@ -59,7 +59,7 @@ describe("registrations", { timeout: 60_000 }, () => {
     const before = await commands()
     for (let i = 0; i < max; i++) assert.equal((await register("ann", i)).status, 202)
     const refused = await register("ann", max)
-    assert.deepInclude(refused.body, { code: 429, errno: 117 })
+    assert.deepInclude(refused.body, { code: 429, error_code: "too-many-registrations" })
     assert.match(refused.headers.get("retry-after")!, /^\d+$/)
     for (let i = 0; i < 20; i++) assert.equal((await register("ann", 100 + i)).status, 429)
     // What is refused is not stored.
@@ -102,7 +102,7 @@ describe("subscriptions at one push service", { timeout: 60_000 }, () => {
     for (let i = 1; i < perHostMax; i++)
       assert.equal((await subscribe("ida", made(push))).status, 201)
     const refused = await subscribe("ida", made(push))
-    assert.deepInclude(refused.body, { code: 429, errno: 117 })
+    assert.deepInclude(refused.body, { code: 429, error_code: "too-many-at-push-service" })
     assert.match(refused.body.message, /at one push service/)
     assert.match(refused.headers.get("retry-after")!, /^\d+$/)
     // Another push service, another user, and the same subscription again.
@@ -139,7 +139,7 @@ describe("new users", { timeout: 60_000 }, () => {
     for (let i = 0; i < newUsersMax; i++)
       assert.equal((await subscribe(`new${i}`, from)).status, 201)
     const refused = await subscribe("gus", from)
-    assert.deepInclude(refused.body, { code: 429, errno: 117 })
+    assert.deepInclude(refused.body, { code: 429, error_code: "too-many-new-users" })
     const seconds = Number(refused.headers.get("retry-after"))
     assert.isAtMost(seconds, 3_600 / newUsersMax)
     assert.isAbove(seconds, 3_600 / newUsersMax - 60)

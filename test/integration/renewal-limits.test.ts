@@ -58,7 +58,7 @@ it("an address sends no more secrets in a minute than the limit", { timeout: 60_
     ({ status }) => status !== 403
   )
   assert.isAtMost(more, Math.ceil((performance.now() - begin) / 1_000))
-  assert.deepInclude(refused.body, { code: 429, errno: 117 })
+  assert.deepInclude(refused.body, { code: 429, error_code: "too-many-requests" })
   assert.match(refused.headers.get("retry-after")!, /^[1-9]\d*$/)
   assert.equal((await renew(unknown, "192.0.2.2")).status, 403)
 })
@@ -69,7 +69,7 @@ it("a subscription that ended is not renewed beyond the user's quota", async () 
   await end(nats.url, service.url, "ann", data.id)
   const { body } = await post("ann", push.subscribe().subscription)
   const refused = await renew(renewal, "192.0.2.3")
-  assert.deepInclude(refused.body, { code: 429, errno: 117 })
+  assert.deepInclude(refused.body, { code: 429, error_code: "too-many-subscriptions" })
   assert.equal(
     (await call(service.url, "DELETE", `/subscriptions/${body.data.id}`, "ann")).status,
     200
@@ -85,6 +85,9 @@ it("a secret of a stored subscription counts as a change", async () => {
     const again = await post("bob", subscription, prefer)
     assert.deepEqual([again.status, again.headers.get("etag")], [200, etag])
   }
-  assert.deepInclude((await post("bob", subscription, prefer)).body, { code: 429, errno: 117 })
+  assert.deepInclude((await post("bob", subscription, prefer)).body, {
+    code: 429,
+    error_code: "too-many-changes"
+  })
   assert.equal((await post("bob", subscription)).status, 200)
 })

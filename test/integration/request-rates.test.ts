@@ -41,7 +41,7 @@ const read = (user: string | undefined, address: string, path = "/subscriptions"
 it("limits a user, from whatever address", async () => {
   for (let i = 0; i < perUser; i++) assert.equal((await read("ann", `192.0.2.${i}`)).status, 200)
   const refused = await read("ann", "192.0.2.9")
-  assert.deepInclude(refused.body, { code: 429, errno: 117 })
+  assert.deepInclude(refused.body, { code: 429, error_code: "too-many-requests" })
   const seconds = Number(refused.headers.get("retry-after"))
   assert.isAtLeast(seconds, 1)
   assert.isAtMost(seconds, 60 / perUser)
@@ -78,7 +78,7 @@ it("limits what a user and an address store, and not what is there or is removed
   const change = (method: string, user: string, channel: string) =>
     call(service.url, method, `/channels/${channel}/registration`, user, undefined, from)
   const assertRefused = ({ body, headers, status }: Answer, max: number) => {
-    assert.deepEqual([status, body.errno], [429, 117])
+    assert.deepEqual([status, body.error_code], [429, "too-many-changes"])
     const seconds = Number(headers.get("retry-after"))
     assert.isAtMost(seconds, 3_600 / max)
     assert.isAbove(seconds, 3_600 / max - 60)
@@ -109,7 +109,7 @@ it("counts a large subscription of an address as several changes", async () => {
   assert.equal(stored.status, 201)
   const path = "/channels/a/registration"
   const refused = await call(service.url, "PUT", path, "jon", undefined, header)
-  assert.deepEqual([refused.status, refused.body.errno], [429, 117])
+  assert.deepEqual([refused.status, refused.body.error_code], [429, "too-many-changes"])
   // For the user it is one change: two are allowed.
   const elsewhere = { "x-forwarded-for": "203.0.113.21" }
   assert.equal((await call(service.url, "PUT", path, "ida", undefined, elsewhere)).status, 202)

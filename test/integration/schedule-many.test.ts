@@ -60,7 +60,7 @@ it("refuses one more that would wait, and takes it when there is room again", {
       () => publish(body, path),
       ({ status }) => status !== 202
     )
-    assert.deepInclude(refused.body, { code: 429, errno: 117 })
+    assert.deepInclude(refused.body, { code: 429, error_code: "too-many-scheduled" })
     assert.match(refused.headers.get("retry-after") ?? "", /^\d+$/)
   }
   assert.equal((await publish({})).status, 202)
@@ -110,6 +110,6 @@ it("leaves places to other publishers", { timeout: 60_000 }, async () => {
     () => publish("publisher"),
     ({ status }) => status !== 202
   )
-  assert.deepInclude(refused.body, { code: 429, errno: 117 })
+  assert.deepInclude(refused.body, { code: 429, error_code: "too-many-scheduled" })
   assert.equal((await publish("another")).status, 202)
 })

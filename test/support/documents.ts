@@ -22,6 +22,19 @@ export const sourcePaths: ReadonlyArray<string> = ["streams", "src"].flatMap((fo
 
 export const textOf = (path: string): string => readFileSync(join(projectRoot, path), "utf8")
 
+/** The cells of the table with this first heading. */
+export const rowsOf = (text: string, heading: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const table = text.split("\n\n").find((part) => part.startsWith(`| ${heading} |`)) ?? ""
+  const rows = table.trimEnd().split("\n").slice(2)
+  return rows.map((row) => row.split("|").slice(1, -1))
+}
+
+/** `status errno code` of every error in the table of errors of a document. */
+export const documentedErrors = (path: string): ReadonlyArray<string> =>
+  rowsOf(textOf(path), "error_code").flatMap(([codes = "", status, errno]) =>
+    spansOf(codes).map((code) => `${Number(status)} ${Number(errno)} ${code}`)
+  )
+
 /** The code spans of a cell or line. */
 export const spansOf = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, span]) => span!)

@@ -2,15 +2,24 @@
 import { STATUS_CODES } from "node:http"
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { apiErrors, phraseOf, reasonPhrase, wireErrors } from "#gateway/http/error-table.ts"
+import { apiErrors, phraseOf, type Row, reasonPhrase } from "#gateway/http/error-table.ts"
 import { openApiOf } from "#gateway/openapi/openapi.ts"
+
+interface ResponseDescription {
+  readonly content?: Readonly<Record<string, { readonly schema: { readonly $ref?: string } }>>
+}
+
+// 405 is the response to methods that the description does not list.
+const statuses = [...new Set(Object.values<Row>(apiErrors).map(({ status }) => status))].filter(
+  (status) => status !== 405
+)
 
 const schemes = { basicauth: { type: "http", scheme: "basic" } } as const
 const described = { title: "t", version: "1", rootUrl: "http://localhost/v1", schemes }
 // biome-ignore lint/suspicious/noExplicitAny: the test reads many parts of the document
 const document = openApiOf(endpoints, described) as any
 const operations = Object.entries<
-  Record<string, { responses: Record<string, unknown>; operationId: string }>
+  Record<string, { responses: Record<string, ResponseDescription>; operationId: string }>
 >(document.paths).flatMap(([path, item]) =>
   Object.entries(item)
     .filter(([method]) => method !== "parameters")
@@ -32,18 +41,10 @@ describe("the description", () => {
   })
 
   it("has every status of the table of errors, and no other", () => {
-    const statuses = new Set(
-      operations
-        .flatMap(({ operation }) => Object.keys(operation.responses).map(Number))
-        .filter((status) => status >= 400)
-    )
-    // 405 is the response to methods that the description does not list.
-    const possible = new Set(
-      Object.values(apiErrors)
-        .map(({ code }): number => code)
-        .filter((code) => code !== 405)
-    )
-    assert.sameMembers([...statuses], [...possible])
+    const described = operations
+      .flatMap(({ operation }) => Object.keys(operation.responses).map(Number))
+      .filter((status) => status >= 400)
+    assert.sameMembers([...new Set(described)], statuses)
   })
 
   it("names every operation once", () => {
@@ -51,13 +52,26 @@ describe("the description", () => {
     assert.strictEqual(new Set(ids).size, ids.length)
   })
 
-  it("says that the status and errno of an error are integers, and which errnos there are", () => {
-    const { code, errno } = document.components.schemas.Error.properties
-    assert.deepEqual(code, { type: "integer", description: "The HTTP status" })
-    assert.strictEqual(errno.type, "integer")
-    assert.sameMembers(errno.enum, [
-      ...new Set(Object.values(apiErrors).map((row): number => row.errno))
-    ])
+  it.for(statuses)("names all errors of status %d, and no other", (status) => {
+    const { code, errno, error_code } = document.components.schemas[`Error${status}`].properties
+    assert.deepEqual([code.type, code.enum, errno.type], ["integer", [status], "integer"])
+    const rows = Object.entries<Row>(apiErrors).filter(([, row]) => row.status === status)
+    assert.sameMembers(
+      error_code.enum,
+      rows.map(([each]) => each)
+    )
+    assert.sameMembers(errno.enum, [...new Set(rows.map(([, row]) => row.errno))])
+  })
+
+  it("refers to them from every response but those of heartbeats", () => {
+    const found = operations.flatMap(({ operation, path }) =>
+      Object.entries(operation.responses)
+        .filter(([status]) => Number(status) >= 400)
+        .map(([status, { content }]) => [path, status, content?.["application/json"]?.schema.$ref])
+    )
+    for (const [path, status, ref] of found)
+      if (!String(path).endsWith("heartbeat__") || status !== "503")
+        assert.strictEqual(ref, `#/components/schemas/Error${status}`, path)
   })
 
   it("names the header that asks for a secret, where one is made", () => {
@@ -76,9 +90,8 @@ describe("the description", () => {
 
 describe("the table of errors", () => {
   it("names each status as the status line does, or what is invalid", () => {
-    const rows = [...Object.values(apiErrors), ...Object.values(wireErrors)]
-    for (const row of rows) {
-      const { code } = row
+    for (const row of Object.values<Row>(apiErrors)) {
+      const code = row.status
       const error = phraseOf(row)
       if (error !== "Invalid parameters" && error !== "Invalid Auth Token")
         assert.strictEqual(error, reasonPhrase(code))
@@ -92,8 +105,8 @@ describe("the table of errors", () => {
 
   it("gives an errno one meaning", () => {
     const meanings = new Map<number, Set<string>>()
-    for (const { code, errno } of Object.values(apiErrors))
-      meanings.set(errno, (meanings.get(errno) ?? new Set()).add(String(code)))
+    for (const { errno, status } of Object.values(apiErrors))
+      meanings.set(errno, (meanings.get(errno) ?? new Set()).add(String(status)))
     // 107 is any invalid request, 201 any error of the storage (503, 507).
     for (const [errno, codes] of meanings)
       if (![107, 201].includes(errno)) assert.strictEqual(codes.size, 1, `errno ${errno}`)

@@ -1,18 +1,11 @@
-// src/gateway/README.md agrees with the code: every operation, every error, and nothing else.
+// src/gateway/README.md and the contract agree with the code: every operation, every error, and
+// nothing else.
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
-import { apiErrors, wireErrors } from "#gateway/http/error-table.ts"
-import { spansOf, textOf } from "../support/documents.ts"
+import { apiErrors } from "#gateway/http/error-table.ts"
+import { documentedErrors, rowsOf, spansOf, textOf } from "../support/documents.ts"
 
 const text = textOf("src/gateway/README.md")
-
-/** The cells of the table with this first heading. */
-const rowsOf = (heading: string): ReadonlyArray<ReadonlyArray<string>> => {
-  const table = text.split("\n\n").find((part) => part.startsWith(`| ${heading} |`)) ?? ""
-  const rows = table.trimEnd().split("\n").slice(2)
-  assert.isNotEmpty(rows)
-  return rows.map((row) => row.split("|").slice(1, -1))
-}
 
 /** `PUT`, `DELETE /x` are two operations on /x; `GET /x`, `/y` are one on each. */
 const operationsOf = (cell: string): ReadonlyArray<string> => {
@@ -28,20 +21,19 @@ describe("the README of the gateway", () => {
     const offered = endpoints.flatMap(({ operations, path }) =>
       Object.keys(operations).map((method) => `${method} ${path.replace(/:\w+/g, "{}")}`)
     )
-    const listed = rowsOf("Request").flatMap(([cell]) => operationsOf(cell!))
+    const listed = rowsOf(text, "Request").flatMap(([cell]) => operationsOf(cell!))
     assert.sameMembers(
       listed.map((each) => each.replace(/\{\w+\}/g, "{}")),
       offered
     )
   })
+})
 
-  it("lists every error with its errno and status, and no other", () => {
-    const listed = rowsOf("errno").flatMap(([errno, status, names]) =>
-      spansOf(names!).map((name) => `${Number(errno)} ${Number(status)} ${name}`)
+describe("the table of errors", () => {
+  it.for(["src/gateway/README.md", "test/conformance/README.md"])("is that of %s", (path) => {
+    const known = Object.entries(apiErrors).map(
+      ([code, { errno, status }]) => `${status} ${errno} ${code}`
     )
-    const known = Object.entries({ ...apiErrors, ...wireErrors }).map(
-      ([name, { code, errno }]) => `${errno} ${code} ${name}`
-    )
-    assert.sameMembers(listed, known)
+    assert.sameMembers([...documentedErrors(path)], known)
   })
 })

@@ -190,7 +190,7 @@ describe("the line of a request", () => {
     const lines: Array<string> = []
     const logger = Logger.make<unknown, void>(({ message }) => void lines.push(line(message)))
     const line = (message: unknown) => printableJson((message as ReadonlyArray<unknown>)[1])
-    const response = { status: 200, headers: {}, errno: 0 }
+    const response = { status: 200, headers: {} }
     Effect.runSync(
       Effect.provide(
         logRequest(request as never, response, trace, 1, false),

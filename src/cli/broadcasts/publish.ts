@@ -133,14 +133,16 @@ const demandFits = Effect.fnUntraced(function* ({
     )
 })
 
-const ErrorBody = Schema.Struct({ errno: Schema.Int, message: Schema.String })
+const ErrorBody = Schema.Struct({ error_code: Schema.String, message: Schema.String })
 
 const refusal = (status: number, body: unknown, source: string) => {
-  const { errno, message } = Schema.is(ErrorBody)(body) ? body : { errno: 0, message: "no reason" }
+  const { error_code, message } = Schema.is(ErrorBody)(body)
+    ? body
+    : { error_code: "unknown", message: "no reason" }
   const hint =
     `\nnats:${source} may not: \`bellcast permissions grant CHANNEL nats:${source}\`; to name ` +
     `users, the setting BELLCAST_USER_WRITE_PRINCIPALS has to have nats:${source}`
-  const said = `the gateway refused it (${status}, errno ${errno}): ${message}`
+  const said = `the gateway refused it (${status}, ${error_code}): ${message}`
   return failed(status === 403 ? said + hint : said)
 }
 

@@ -55,7 +55,7 @@ const responseTimeout = "10 seconds"
 const startTimeout = "10 seconds"
 
 const ErrorBody = Schema.Struct({
-  errno: Schema.optionalKey(Schema.Int),
+  error_code: Schema.optionalKey(Schema.String),
   error: Schema.optionalKey(Schema.String),
   message: Schema.optionalKey(Schema.String)
 })
@@ -64,12 +64,12 @@ const refusal = (call: string, response: HttpClientResponse.HttpClientResponse) 
   response.json.pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(ErrorBody)),
     Effect.orElseSucceed((): typeof ErrorBody.Type => ({})),
-    Effect.flatMap(({ errno, error, message }) => {
+    Effect.flatMap(({ error, error_code, message }) => {
       const { status } = response
-      const number = errno === undefined ? "" : `, errno ${errno}`
+      const code = error_code === undefined ? "" : `, ${printable(error_code)}`
       const reason = printable(message ?? error ?? "no reason given")
       return Effect.fail(
-        new ApiError({ message: `${call} was answered ${status}${number}: ${reason}`, status })
+        new ApiError({ message: `${call} was answered ${status}${code}: ${reason}`, status })
       )
     })
   )

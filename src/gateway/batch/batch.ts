@@ -108,7 +108,7 @@ const addResponse = Effect.fnUntraced(function* (
   call: Call,
   gateway: Gateway
 ) {
-  const tooLarge = () => textOf(entry.target, entry, errorResponse("responseTooLarge"))
+  const tooLarge = () => textOf(entry.target, entry, errorResponse("response-too-large"))
   if (responses.isFull) return void add(responses, tooLarge())
   const { response, target } = yield* runEntry(entry, call, gateway)
   if (response.aborts) return response

@@ -52,8 +52,8 @@ const storedPayload = Effect.fnUntraced(function* (
 ) {
   if (data === undefined && data_by_locale === undefined) return {}
   const body = { data: data ?? {}, data_by_locale: data_by_locale ?? {} }
-  if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
-  if (channel !== directToken && isTooLargeWritten(body)) return yield* refuse("bodyTooLarge")
+  if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
+  if (channel !== directToken && isTooLargeWritten(body)) return yield* refuse("body-too-large")
   const to = { channels: [], users: [], except: [] }
   return yield* directOf({ body, to }, randomUUID())
 })
@@ -96,12 +96,12 @@ export const broadcastPatch: Operation<Wanted | undefined> = {
   run: Effect.fnUntraced(function* (wanted, call) {
     const origin = yield* findOwn(call)
     const { isDone, standing } = yield* change(origin, wanted!, call).pipe(
-      Effect.catchTag("AppendConflict", () => refuse("conflict"))
+      Effect.catchTag("AppendConflict", () => refuse("too-many-writes"))
     )
     const { state } = standing
     return isDone
       ? yield* shown(origin, standing)
-      : yield* refuse("impossibleState", { details: { state } })
+      : yield* refuse("impossible-state", { details: { state } })
   }),
   doc: {
     summary: "Pause, resume or cancel a broadcast, or change one that has not started",

@@ -55,7 +55,7 @@ const find = Effect.fnUntraced(function* <E, R>(
   const seq = broadcastIdIn(id)
   const origin = seq === undefined ? undefined : yield* originOf(seq)
   if (origin === undefined || !(yield* isShown(origin)))
-    return yield* refuse("unknownObject", { details: { id, resource_name: "broadcast" } })
+    return yield* refuse("unknown-object", { details: { id, resource_name: "broadcast" } })
   return origin
 })
 

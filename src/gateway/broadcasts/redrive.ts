@@ -31,7 +31,7 @@ const impossible = Effect.fnUntraced(function* (
 ) {
   const { state } = yield* standingOf(origin)
   const details = { state, reason, ...(former !== undefined && { broadcast: String(former) }) }
-  return yield* refuse("impossibleState", { message: messages[reason], details })
+  return yield* refuse("impossible-state", { message: messages[reason], details })
 })
 
 export const redrivePost: Operation<typeof Body.Type | undefined> = {
@@ -47,7 +47,7 @@ export const redrivePost: Operation<typeof Body.Type | undefined> = {
     if (pushes === 0) return yield* impossible(origin, "nobody")
     yield* demandRoom("broadcast")
     const again = yield* redrive(origin, call.caller!.id).pipe(
-      Effect.catchTags({ NotRedriven: refused, AppendConflict: () => refuse("conflict") })
+      Effect.catchTags({ NotRedriven: refused, AppendConflict: () => refuse("too-many-writes") })
     )
     return acceptedAt("", again, {}, call)
   }),

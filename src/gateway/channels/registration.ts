@@ -48,7 +48,7 @@ const registerIf = (isAllowed: typeof mayRegister): Operation<void>["run"] =>
         const [count, isNew] = yield* Effect.all([registrationsOf(user), isNewChannel(channel)], {
           concurrency: 2
         })
-        if (count >= registrationsMax) return yield* refuse("tooManyRegistrations")
+        if (count >= registrationsMax) return yield* refuse("too-many-registrations")
         const command = {
           type: "registration.put/1",
           user: name,

@@ -7,8 +7,7 @@ import { endpoint, type Operation } from "../operation.ts"
 
 const respond = (status: number, headers: Readonly<Record<string, string>> = {}): ApiResponse => ({
   status,
-  headers,
-  errno: 0
+  headers
 })
 
 /** The path says the response: `410`, or 429 until a time (ms since the epoch), then 201. */

@@ -60,7 +60,7 @@ const writeEvents = Effect.fnUntraced(function* (
 
 /** Refuses a stream beyond the bounds: 429 for those of one user, 503 for all. */
 export const demandStream = Effect.fnUntraced(function* (user: string) {
-  if (streams.of(user) >= streamsPerUserMax) return yield* refuse("tooManyStreams")
+  if (streams.of(user) >= streamsPerUserMax) return yield* refuse("too-many-streams")
   if (streams.total() >= streamsMax) return yield* refuse("unavailable")
 })
 
@@ -103,7 +103,7 @@ export const eventsGet: Operation<void> = {
         (stream) => asOneOf(user, stream),
         Effect.provideContext(services)
       )
-    return { status: 200, headers, errno: 0, events }
+    return { status: 200, headers, events }
   }),
   doc: {
     summary: "Follow what becomes of a broadcast, as server-sent events",

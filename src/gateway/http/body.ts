@@ -27,9 +27,9 @@ const allErrorsBytesMax = 4_096
 const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refused> =>
   request.body(bodyBytesMax * times).pipe(
     Effect.catchTags({
-      BodyTooLarge: () => refuse("bodyTooLarge"),
+      BodyTooLarge: () => refuse("body-too-large"),
       BodyBroken: () => refuseInvalid([broken]),
-      BodyCrowded: ({ by }) => refuse(by === "address" ? "tooManyAtOnce" : "unavailable")
+      BodyCrowded: ({ by }) => refuse(by === "address" ? "too-many-at-once" : "unavailable")
     })
   )
 
@@ -154,7 +154,7 @@ export const readForm = (
     )
   return isJson(request)
     ? Effect.map(readFields(request, errors), ({ value = {} }) => value)
-    : refuseInvalid([unsupportedForm], "unsupportedMediaType")
+    : refuseInvalid([unsupportedForm], "unsupported-media-type")
 }
 
 /** For methods that ignore their body: a body that declares JSON must be valid JSON. */

@@ -1,7 +1,7 @@
 // The bodies of error responses, and how a request ends with one.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { apiErrors, type ErrorName, phraseOf, type Row, wireErrors } from "./error-table.ts"
+import { apiErrors, type ErrorCode, parserErrors, phraseOf, type Row } from "./error-table.ts"
 import { type ApiResponse, Refused } from "./request.ts"
 
 interface Extra {
@@ -11,31 +11,28 @@ interface Extra {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const responseOf = (row: Row, { headers = {}, ...extra }: Extra = {}): ApiResponse => {
-  const { code, errno, message } = row
+export const errorResponse = (
+  error_code: ErrorCode,
+  { headers = {}, ...extra }: Extra = {}
+): ApiResponse => {
+  const row: Row = apiErrors[error_code]
+  const { errno, message, status } = row
   // JSON leaves out a message that is undefined.
-  const body = { code, errno, error: phraseOf(row), message, ...extra }
-  return { status: code, headers, body, errno }
+  const body = { code: status, errno, error_code, error: phraseOf(row), message, ...extra }
+  return { status, headers, body, error: error_code }
 }
 
-export const errorResponse = (name: ErrorName, extra?: Extra): ApiResponse =>
-  responseOf(apiErrors[name], extra)
-
-/** The error response for an error code of Node.js. */
-export const wireErrorResponse = (code: string | undefined): ApiResponse =>
-  responseOf(
-    Object.hasOwn(wireErrors, code ?? "")
-      ? wireErrors[code as keyof typeof wireErrors]
-      : wireErrors.other
-  )
+/** The error response for an error of the parser of Node.js. */
+export const parserErrorResponse = (code: string): ApiResponse =>
+  errorResponse(Object.hasOwn(parserErrors, code) ? parserErrors[code]! : "not-http")
 
 /** The header Retry-After for a known wait, rounded up to seconds. */
 export const retryAfter = (waitMillis: number) => ({
   headers: { "Retry-After": String(Math.ceil(waitMillis / 1000)) }
 })
 
-export const refuse = (name: ErrorName, extra?: Extra): Refused =>
-  new Refused({ response: errorResponse(name, extra) })
+export const refuse = (code: ErrorCode, extra?: Extra): Refused =>
+  new Refused({ response: errorResponse(code, extra) })
 
 /** One entry of an error's `details`. A null name means the whole location. */
 export const ErrorDetail = Schema.Struct({
@@ -65,13 +62,13 @@ const detailsMax = 100
 /** One error response for the errors of a request, sorted by name. */
 export const refuseInvalid = (
   list: ReadonlyArray<ErrorDetail>,
-  as?: "notAcceptable" | "unsupportedMediaType"
+  as?: "not-acceptable" | "unsupported-media-type"
 ): Refused => {
   const details = [...list]
     .sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : sortKey(a) > sortKey(b) ? 1 : 0))
     .slice(0, detailsMax)
   const first = details[0]!
-  return refuse(as ?? (first.location === "body" ? "invalidBody" : "invalidRequest"), {
+  return refuse(as ?? (first.location === "body" ? "invalid-body" : "invalid-request"), {
     message: messageOf(first),
     details
   })

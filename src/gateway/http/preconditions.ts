@@ -57,7 +57,7 @@ export interface Target {
 }
 
 const modified = ({ existing, timestamp }: Target): Refused =>
-  refuse("modifiedMeanwhile", {
+  refuse("modified-meanwhile", {
     headers: stamp(timestamp),
     ...(existing === undefined ? {} : { details: { existing } })
   })
@@ -68,7 +68,7 @@ export const notModified = (
   { timestamp }: Target
 ): Refused | undefined => {
   if (ifNoneMatch !== timestamp) return undefined
-  const response: ApiResponse = { status: 304, headers: stamp(timestamp), errno: 0 }
+  const response: ApiResponse = { status: 304, headers: stamp(timestamp) }
   return new Refused({ response })
 }
 

@@ -4,6 +4,7 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { Caller, User } from "#identity/identity.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import type { ErrorCode } from "./error-table.ts"
 
 export interface ApiRequest {
   readonly method: string
@@ -68,8 +69,8 @@ export interface ApiResponse {
   readonly encoded?: Uint8Array
   /** Sends the body piece by piece instead, and returns at its end. */
   readonly events?: (write: Write) => Effect.Effect<void>
-  /** For the log; 0 on success. */
-  readonly errno: number
+  /** Unset on success. */
+  readonly error?: ErrorCode
   /** The id of a broadcast that was accepted, for the log. */
   readonly broadcast?: number
   /** The number of entries of a batch, for the log. */
@@ -106,8 +107,7 @@ export const ok = (
 ): ApiResponse => ({
   status,
   headers,
-  body,
-  errno: 0
+  body
 })
 
 /** A response of JSON text; undefined: only headers, for HEAD. */
@@ -117,6 +117,5 @@ export const jsonResponse = (
 ): ApiResponse => ({
   status: 200,
   headers: { ...headers, "Content-Type": "application/json; charset=UTF-8" },
-  ...(jsonText === undefined ? {} : { jsonText }),
-  errno: 0
+  ...(jsonText === undefined ? {} : { jsonText })
 })

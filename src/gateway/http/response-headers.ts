@@ -3,7 +3,6 @@ import * as Option from "effect/Option"
 import { asciiJson } from "#basics/json.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { corsHeaders } from "./cors.ts"
-import { apiErrors } from "./error-table.ts"
 import { docsUrl } from "./links.ts"
 import type { ApiRequest, ApiResponse } from "./request.ts"
 import type { Endpoint } from "./routing.ts"
@@ -27,8 +26,8 @@ export const constantHeaders = {
 }
 
 /** Whether the same request may succeed later: then the response has Retry-After. */
-export const isTryLater = ({ errno, status }: { errno: number; status: number }): boolean =>
-  status >= 500 || status === 429 || errno === apiErrors.conflict.errno
+export const isTryLater = ({ error, status }: Pick<ApiResponse, "error" | "status">): boolean =>
+  status >= 500 || status === 429 || error === "too-many-writes"
 
 /** The end of service in milliseconds since the epoch. A date means its midnight, local time. */
 export const endOfService = (eos: string): number =>

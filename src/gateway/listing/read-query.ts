@@ -19,7 +19,7 @@ export const readQuery = (removes: boolean, only?: ReadonlyArray<string>) =>
     const { query, request } = call
     const preconditions = readPreconditions(request, errors)
     const pairs = queryPairs(query)
-    if (pairs === undefined) return yield* refuse("undecodable")
+    if (pairs === undefined) return yield* refuse("undecodable-url")
     const read = pairs.filter(([name]) => only?.includes(name) ?? true)
     const now = yield* Clock.currentTimeMillis
     const listing = readListing(read, errors, { now, removes })

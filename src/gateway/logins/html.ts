@@ -28,8 +28,7 @@ const page = (
   headers: { ...pageType, ...noStore, ...headers },
   text: [`${pageHead(title, style)}<main><h1>${html(title)}</h1>`, ...body, "</main></html>"].join(
     "\n"
-  ),
-  errno: 0
+  )
 })
 
 const hidden = (name: string, value: string) =>
@@ -92,11 +91,14 @@ const sentencesOf = (error: LoginError, at: LoginPages["at"]): ReadonlyArray<str
 
 /** Tells a user why a login ended. `response`: what programs get. */
 export const failurePage = (
-  { errno, headers, status }: ApiResponse,
+  { error: failed, headers, status }: ApiResponse,
   error: LoginError,
   at: LoginPages["at"]
 ): ApiResponse => {
   const paragraphs = sentencesOf(error, at).map((each) => `<p>${html(each)}</p>`)
   const all = { ...headers, ...pagePolicy(style), "Referrer-Policy": "no-referrer" }
-  return { ...page(status, "This login cannot go on", paragraphs, all), errno }
+  return {
+    ...page(status, "This login cannot go on", paragraphs, all),
+    ...(failed && { error: failed })
+  }
 }

@@ -37,7 +37,7 @@ export const pagesOf = Effect.fnUntraced(function* <At extends LoginPages["at"]>
   const pages = policies.find((policy) => policy.name === name)?.pages
   return pages?.at === at
     ? (pages as Extract<LoginPages, { readonly at: At }>)
-    : yield* refuse("unknownUrl")
+    : yield* refuse("unknown-url")
 })
 
 /** See `Visit`. Pages in a sandbox, and those that send no Referer, have the origin "null". */
@@ -59,15 +59,15 @@ const errorOf = (error: LoginError, { method }: ApiRequest): ApiResponse => {
       const { description, field: name } = error
       const location = method === "POST" ? "body" : "querystring"
       return name === undefined
-        ? errorResponse("invalidRequest", { message: description })
+        ? errorResponse("invalid-request", { message: description })
         : refuseInvalid([{ location, name, description }]).response
     }
     case "LoginFailed":
-      return errorResponse("invalidLogin", { message: loginErrors[error.code] })
+      return errorResponse("invalid-login", { message: loginErrors[error.code] })
     case "TooManyLogins":
-      return errorResponse("tooManyLogins", retryAfter(error.waitMillis))
+      return errorResponse("too-many-logins", retryAfter(error.waitMillis))
     case "TooManyFailures":
-      return errorResponse("tooManyFailures", retryAfter(error.waitMillis))
+      return errorResponse("too-many-wrong-credentials", retryAfter(error.waitMillis))
     case "IdentityUnavailable":
       return errorResponse("unavailable")
   }
@@ -89,7 +89,8 @@ export const failing = Effect.fnUntraced(function* (
   if (error._tag === "IdentityUnavailable") yield* logUnavailable({ err: error })
   const response = errorOf(error, request)
   const { accept } = request.headers
-  if (back !== undefined && !prefersJson(accept)) return { ...back, errno: response.errno }
+  if (back !== undefined && !prefersJson(accept))
+    return { ...back, ...(response.error && { error: response.error }) }
   return prefersHtml(accept) ? failurePage(response, error, at) : response
 })
 

@@ -57,7 +57,7 @@ export const apiGet: Operation<void> = {
     const vary = { Vary: "Accept" }
     if (!prefersHtml(request.headers["accept"])) return ok(document, vary)
     const headers = { ...vary, ...pageType, ...pagePolicy(style) }
-    return { status: 200, headers, text: page, errno: 0 }
+    return { status: 200, headers, text: page }
   }),
   doc: {
     summary: "This description",

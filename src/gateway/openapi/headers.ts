@@ -1,6 +1,5 @@
 // The response headers in the API description: of successes those that scripts may read, of errors
 // those that say how to go on.
-import { apiErrors } from "../http/error-table.ts"
 import { isTryLater } from "../http/response-headers.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -41,11 +40,10 @@ const ofError = (status: number): Json => {
   if (status === 401)
     return { "WWW-Authenticate": header("Schemes that are understood (RFC 9110 section 11.6.1).") }
   if (status === 412) return pick(ofState)
-  const errno = status === 409 ? apiErrors.conflict.errno : 0
-  return isTryLater({ status, errno })
+  return isTryLater({ status, ...(status === 409 && { error: "too-many-writes" as const }) })
     ? {
         "Retry-After": header(
-          "Seconds until it is worth another try; on 409 with errno 122 alone.",
+          "Seconds until it is worth another try; on 409 of too-many-writes alone.",
           "integer",
           status !== 409
         )

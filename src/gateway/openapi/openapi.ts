@@ -1,7 +1,7 @@
 // Makes the OpenAPI 3.1 description from the table of endpoints, the schemas of the validation, and
 // the table of errors. Pure.
 import * as Schema from "effect/Schema"
-import { apiErrors, type ErrorName, phraseOf } from "../http/error-table.ts"
+import { apiErrors, type ErrorCode } from "../http/error-table.ts"
 import { ErrorDetail } from "../http/errors.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
 import { headersOf } from "./headers.ts"
@@ -19,28 +19,39 @@ const reasons: Readonly<Record<number, string>> = {
   307: "The resource is elsewhere"
 }
 
-const errorRef = { $ref: "#/components/schemas/Error" }
-
 /** The JSON Schema of a response, without references. */
 const jsonSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(schema).schema as Json
 /** The JSON Schema of a request body: unknown keys are an error. */
 const strictSchema = (schema: Schema.Top): Json =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
 
-/** Integers, without the bounds that Schema.Int writes. */
-const isInteger = Schema.isInt({ toJsonSchema: () => ({ type: "integer" }) })
-const errnos = [...new Set(Object.values(apiErrors).map(({ errno }) => errno))]
+const codes = Object.keys(apiErrors) as Array<ErrorCode>
+const codesOf = (status: number) => codes.filter((code) => apiErrors[code].status === status)
 
-const ErrorBody = Schema.Struct({
-  code: Schema.Number.check(isInteger).annotate({ description: "The HTTP status" }),
-  errno: Schema.Literals(errnos).check(isInteger),
-  error: Schema.String,
-  message: Schema.optionalKey(Schema.String),
-  info: Schema.optionalKey(Schema.String),
-  details: Schema.optionalKey(
-    Schema.Union([Schema.Array(ErrorDetail), Schema.Record(Schema.String, Schema.Unknown)])
-  )
+/** The form of all errors of one status. */
+const errorSchema = (status: number): Json => ({
+  type: "object",
+  properties: {
+    code: { type: "integer", enum: [status], description: "The HTTP status" },
+    errno: {
+      type: "integer",
+      enum: [...new Set(codesOf(status).map((code) => apiErrors[code].errno))],
+      description: "As in the protocol of Kinto: several errors share one"
+    },
+    error_code: { type: "string", enum: codesOf(status), description: "Decide by it" },
+    error: { type: "string" },
+    message: { type: "string", description: "For people: it may change" },
+    info: { type: "string" },
+    details: { anyOf: [jsonSchema(Schema.Array(ErrorDetail)), { type: "object" }] }
+  },
+  required: ["code", "errno", "error_code", "error"]
 })
+
+/** Those of responses that the description lists. 405 is to the methods that it does not list. */
+const statuses = [...new Set(codes.map((code) => apiErrors[code].status))].filter(
+  (status) => status !== 405
+)
+const errorName = (status: number): string => `Error${status}`
 
 const errorStatuses = (
   endpoint: Endpoint,
@@ -49,6 +60,9 @@ const errorStatuses = (
   // An Origin that may not call, a URL that is not UTF-8.
   400,
   410,
+  // A request that does not arrive, a head that is too large.
+  408,
+  431,
   // The limits of an address.
   429,
   500,
@@ -62,12 +76,7 @@ const errorStatuses = (
   ...(doc.errors ?? [])
 ]
 
-const describeError = (status: number): string =>
-  (Object.keys(apiErrors) as Array<ErrorName>)
-    .filter((name) => apiErrors[name].code === status)
-    .map((name) => `errno ${apiErrors[name].errno} ${phraseOf(apiErrors[name])}`)
-    .filter((text, i, all) => all.indexOf(text) === i)
-    .join("; ")
+const describeError = (status: number): string => codesOf(status).join(", ")
 
 const responsesOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
   const responses: Record<string, unknown> = {}
@@ -75,7 +84,9 @@ const responsesOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
     responses[status] = {
       description: describeError(status),
       ...headersOf(status),
-      content: { "application/json": { schema: errorRef } }
+      content: {
+        "application/json": { schema: { $ref: `#/components/schemas/${errorName(status)}` } }
+      }
     }
   }
   const { responses: successes, textType } = operation.doc
@@ -179,7 +190,7 @@ export const openApiOf = (endpoints: ReadonlyArray<Endpoint>, about: About): Jso
     ])
   ),
   components: {
-    schemas: { Error: jsonSchema(ErrorBody) },
+    schemas: Object.fromEntries(statuses.map((status) => [errorName(status), errorSchema(status)])),
     securitySchemes: about.schemes
   }
 })

@@ -48,8 +48,8 @@ export const checkService = (
   now: number
 ): Refused | undefined => {
   const isProbe = route.kind === "endpoint" && route.endpoint.name === "lbheartbeat"
-  if (Option.isSome(eos) && now >= endOfService(eos.value) && !isProbe) return refuse("endOfLife")
-  return readonly && !readMethods.includes(method) ? refuse("methodNotAllowed") : undefined
+  if (Option.isSome(eos) && now >= endOfService(eos.value) && !isProbe) return refuse("end-of-life")
+  return readonly && !readMethods.includes(method) ? refuse("method-not-allowed") : undefined
 }
 
 /** Step 4: the response to a request whose path leads to a redirect. */
@@ -63,7 +63,7 @@ export const redirect = (
   if (why === "version" && request.method === "OPTIONS") return Effect.succeed(ok(undefined))
   // `DELETE /subscriptions/` comes from a client whose id is empty. After a redirect it would
   // remove all subscriptions.
-  if (why === "slash" && request.method === "DELETE") return refuse("unknownUrl")
+  if (why === "slash" && request.method === "DELETE") return refuse("unknown-url")
   // The redirect to the version is not cached: a later version will be another place.
   const caching = why === "slash" ? expiringIn(slashRedirectSeconds, now) : {}
   const location = `${origin}${to}`
@@ -77,10 +77,10 @@ export const checkMedia = (
   { negotiates, takesJson }: AnyOperation
 ): Refused | undefined => {
   if (negotiates && !acceptsJson(request.headers["accept"]))
-    return refuseInvalid([notAcceptable], "notAcceptable")
+    return refuseInvalid([notAcceptable], "not-acceptable")
   const isChecked = takesJson === "always" || (takesJson === "withBody" && request.hasBody)
   return isChecked && !isJson(request)
-    ? refuseInvalid([unsupported], "unsupportedMediaType")
+    ? refuseInvalid([unsupported], "unsupported-media-type")
     : undefined
 }
 

@@ -105,7 +105,7 @@ const runOperation = Effect.fnUntraced(function* (
   }
   const operation = operationOf(endpoint, request.method)
   if (operation === undefined || !isOffered(endpoint, request.method, settings)) {
-    return yield* refuse("methodNotAllowed", {
+    return yield* refuse("method-not-allowed", {
       headers: { Allow: methodsOf(endpoint, settings).join(", ") }
     })
   }
@@ -143,9 +143,9 @@ const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
     case "endpoint":
       return yield* runOperation(context, route)
     case "undecodable":
-      return yield* refuse("undecodable")
+      return yield* refuse("undecodable-url")
     case "unknown":
-      return yield* refuse(route.version ? "unknownVersion" : "unknownUrl")
+      return yield* refuse(route.version ? "unknown-version" : "unknown-url")
     case "redirect":
       return yield* redirect(request, route, origin, trace.began)
   }
@@ -159,12 +159,12 @@ const fromIdentityUnavailable = (err: IdentityUnavailable) =>
   Effect.as(logIdentityUnavailable({ err }), errorResponse("unavailable"))
 
 const fromTooManyFailures = ({ waitMillis }: TooManyFailures) =>
-  Effect.succeed(errorResponse("tooManyFailures", retryAfter(waitMillis)))
+  Effect.succeed(errorResponse("too-many-wrong-credentials", retryAfter(waitMillis)))
 
 const fromNatsUnavailable = Effect.fnUntraced(function* (error: NatsUnavailable) {
   if (error.reason._tag === "NoRoom") {
     yield* (yield* Space).refused(error.reason.stream)
-    return errorResponse("noRoom")
+    return errorResponse("no-room")
   }
   yield* logStorageUnavailable({ err: error })
   return { ...errorResponse("unavailable"), aborts: true as const }

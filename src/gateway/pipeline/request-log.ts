@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import type { Caller } from "#identity/identity.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { cutToPrinted } from "#telemetry/printable.ts"
+import { apiErrors } from "../http/error-table.ts"
 import type { ApiRequest, ApiResponse } from "../http/request.ts"
 
 /** Parameters of lists with values as the API reads them: numbers and names of fields. */
@@ -95,7 +96,8 @@ export const logRequest = (
     ...(response.broadcast === undefined ? {} : { broadcast: response.broadcast }),
     ...(person === undefined ? {} : { person }),
     ...(response.batchSize === undefined ? {} : { batch_size: response.batchSize }),
-    errno: response.errno,
+    errno: response.error === undefined ? 0 : apiErrors[response.error].errno,
+    error_code: response.error,
     code: response.status,
     t: millis
   })

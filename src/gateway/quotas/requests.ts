@@ -96,7 +96,7 @@ export class RequestRates extends Context.Service<
       const newChannels = { user: newChannelsOf(settings), address: newChannelsOf(settings) }
       const newUsersMax = settings.newUsersPerAddressPerHourMax
       const newUsers = limitOf(
-        "tooManyNewUsers",
+        "too-many-new-users",
         newUsersMax,
         "new users are refused: an address brings too many " +
           byAddress("BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX")
@@ -112,7 +112,7 @@ export class RequestRates extends Context.Service<
             ...(is.isMove ? [[moves, user] as const] : [])
           ]),
         ofMember: limitOf(
-          "tooManyMembers",
+          "too-many-members",
           settings.membersPerCallerPerHourMax,
           "members are refused: a caller registers too many " +
             "(BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX)"
@@ -121,18 +121,18 @@ export class RequestRates extends Context.Service<
         ofRenewal: renewals().count,
         countsNewUsers: newUsersMax > 0,
         ofAddress: limitOf(
-          "tooManyRequests",
+          "too-many-requests",
           settings.requestsPerAddressPerMinuteMax,
           "requests are refused: an address sends too many " +
             byAddress("BELLCAST_REQUESTS_PER_ADDRESS_PER_MINUTE_MAX")
         ).count,
         ofUser: limitOf(
-          "tooManyRequests",
+          "too-many-requests",
           settings.requestsPerUserPerMinuteMax,
           `requests are refused: a user sends too many ${byUser}`
         ).count,
         ofDryRun: limitOf(
-          "tooManyRequests",
+          "too-many-requests",
           settings.requestsPerUserPerMinuteMax,
           `dry runs are refused: a user reads too many parts of audiences ${byUser}`
         ).count
@@ -149,12 +149,12 @@ const byAddress = (setting: string) =>
 
 const changesOf = (settings: GatewaySettings["Service"]) => ({
   user: limitOf(
-    "tooManyChanges",
+    "too-many-changes",
     settings.changesPerUserPerHourMax,
     "changes are refused: a user stores too many (BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX)"
   ),
   address: limitOf(
-    "tooManyChanges",
+    "too-many-changes",
     settings.changesPerAddressPerHourMax,
     "changes are refused: an address stores too many " +
       byAddress("BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX")
@@ -163,14 +163,14 @@ const changesOf = (settings: GatewaySettings["Service"]) => ({
 
 const movesOfUser = (): Limit =>
   limitOf(
-    "tooManyMoves",
+    "too-many-moves",
     movesPerHourMax,
     "moves are refused: a user stores too many subscriptions of other users"
   )
 
 const renewals = (): Limit =>
   limitOf(
-    "tooManyRequests",
+    "too-many-requests",
     renewalsPerMinuteMax,
     "renewals are refused: an address sends too many " +
       "(behind a proxy BELLCAST_TRUSTED_PROXIES must name it)"
@@ -181,7 +181,7 @@ const newChannelsOf = ({
   newChannelsPerHourMax
 }: Pick<GatewaySettings["Service"], "newChannelsPerHourMax">): Limit =>
   limitOf(
-    "tooManyNewChannels",
+    "too-many-new-channels",
     newChannelsPerHourMax,
     "registrations are refused: a user or an address brings too many new channels " +
       byAddress("BELLCAST_NEW_CHANNELS_PER_HOUR_MAX")
@@ -202,12 +202,12 @@ interface Limit {
 }
 
 const windowMillis = {
-  tooManyRequests: 60_000,
-  tooManyChanges: 3_600_000,
-  tooManyNewChannels: 3_600_000,
-  tooManyMoves: 3_600_000,
-  tooManyNewUsers: 3_600_000,
-  tooManyMembers: 3_600_000
+  "too-many-requests": 60_000,
+  "too-many-changes": 3_600_000,
+  "too-many-new-channels": 3_600_000,
+  "too-many-moves": 3_600_000,
+  "too-many-new-users": 3_600_000,
+  "too-many-members": 3_600_000
 } as const
 
 /** `max`: of each key in a window; 0: any number. `refused`: the line in the log. */

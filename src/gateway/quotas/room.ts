@@ -39,10 +39,10 @@ export const demandRoom = Effect.fnUntraced(function* (kind: Growth) {
   const { grows, rewrites = [] }: Needs = needs[kind]
   const isReserved = kind !== "broadcast" && space.isFull([log], usersShare)
   if (isReserved || space.isFull(grows) || space.isFull(rewrites, lastShare))
-    return yield* refuse("noRoom")
+    return yield* refuse("no-room")
 })
 
 /** Fails with 507 when one of these buckets is full. */
 export const demandRoomIn = Effect.fnUntraced(function* (buckets: ReadonlyArray<BucketName>) {
-  if ((yield* Space).isFull(of(...buckets))) return yield* refuse("noRoom")
+  if ((yield* Space).isFull(of(...buckets))) return yield* refuse("no-room")
 })

@@ -9,7 +9,7 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { httpTurnedAway } from "#telemetry/request-metrics.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "../client-address.ts"
 import { corsHeaders } from "../http/cors.ts"
-import { errorResponse, wireErrorResponse } from "../http/errors.ts"
+import { errorResponse } from "../http/errors.ts"
 import type { ApiRequest, ApiResponse } from "../http/request.ts"
 import type { Services } from "../operation.ts"
 import { handleRequest } from "../pipeline/pipeline.ts"
@@ -131,7 +131,7 @@ const respond = (
     sendResponse(request, response, complete, unread, recipient)
   const wrongHead = headError(request.rawHeaders, request.httpVersion)
   if (wrongHead !== undefined) {
-    send(withCors(wireErrorResponse(wrongHead)))
+    send(withCors(errorResponse(wrongHead)))
     return
   }
   if (!running.take(address, 1)) {
@@ -201,7 +201,7 @@ export const makeHandler = Effect.gen(function* () {
     leaving: left.await,
     warnForwarded: Effect.suspend(() => warnForwarded({})),
     turnAway: makeTurnAway(run),
-    tooMany: errorResponse("tooManyAtOnce", { headers }),
+    tooMany: errorResponse("too-many-at-once", { headers }),
     busy: errorResponse("unavailable", { headers })
   }
   const { isTrusted, tooMany, turnAway } = handler

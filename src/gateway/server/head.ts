@@ -5,17 +5,17 @@
 const host = /^(?:[\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?$/
 
 /**
- * The name of a wire error, or undefined for a valid head. Rejects what stands there twice: a proxy
+ * The code of the error, or undefined for a valid head. Rejects what stands there twice: a proxy
  * and this server might choose different ones. `rawHeaders` alternates names and values.
  */
 export const headError = (
   rawHeaders: ReadonlyArray<string>,
   httpVersion: string
-): "noHost" | "wrongHost" | "twoAuthorizations" | undefined => {
+): "no-host" | "wrong-host" | "two-authorizations" | undefined => {
   const valuesOf = (name: string) =>
     rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
   const [value, ...others] = valuesOf("host")
-  if (value === undefined && httpVersion === "1.1") return "noHost"
-  if (value !== undefined && (others.length > 0 || !host.test(value))) return "wrongHost"
-  return valuesOf("authorization").length > 1 ? "twoAuthorizations" : undefined
+  if (value === undefined && httpVersion === "1.1") return "no-host"
+  if (value !== undefined && (others.length > 0 || !host.test(value))) return "wrong-host"
+  return valuesOf("authorization").length > 1 ? "two-authorizations" : undefined
 }

@@ -9,13 +9,7 @@ import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/m
 import { subjects } from "#streams/subjects.ts"
 import { readBody, readForm } from "../http/body.ts"
 import { reasonPhrase } from "../http/error-table.ts"
-import {
-  type ErrorDetail,
-  errorIn,
-  errorResponse,
-  refuseInvalid,
-  wireErrorResponse
-} from "../http/errors.ts"
+import { type ErrorDetail, errorIn, errorResponse, refuseInvalid } from "../http/errors.ts"
 import { maxHeaderSize } from "../http/node-http.ts"
 import { type ApiRequest, type ApiResponse, BodyTooLarge, type Refused } from "../http/request.ts"
 import { projectVersion, versionPrefix } from "../http/version.ts"
@@ -156,9 +150,8 @@ const responseOf = ({ body, broadcast, headers, jsonText, status }: ApiResponse)
 
 /** The error of a request that is too large; undefined: it is not. */
 const sizeError = ({ body, headers }: MicroRequest): ApiResponse | undefined => {
-  if (JSON.stringify(headers).length > maxHeaderSize)
-    return wireErrorResponse("HPE_HEADER_OVERFLOW")
-  return body.length > bodyBytesMax ? errorResponse("bodyTooLarge") : undefined
+  if (JSON.stringify(headers).length > maxHeaderSize) return errorResponse("headers-too-large")
+  return body.length > bodyBytesMax ? errorResponse("body-too-large") : undefined
 }
 
 /** Responds to requests within the bounds on their size, their time and their number at once. */
@@ -171,7 +164,7 @@ const makeAnswer = Effect.gen(function* () {
     const [, , source = ""] = request.subject.split(".")
     const error = sizeError(request)
     if (error !== undefined) return Effect.succeed(error)
-    if (!running.take(source, 1)) return Effect.succeed(errorResponse("tooManyAtOnce", later))
+    if (!running.take(source, 1)) return Effect.succeed(errorResponse("too-many-at-once", later))
     const whole = arrived(operation, request, source)
     // Of the largest bodies nothing is in the path.
     const made =
@@ -188,7 +181,7 @@ const makeAnswer = Effect.gen(function* () {
     Effect.map(answer(operation, request), (response) => {
       const sent = responseOf(response)
       const isTooLarge = Buffer.byteLength(sent.body) > micro.bodyBytesMax()
-      return isTooLarge ? responseOf(errorResponse("tooLargeForNats")) : sent
+      return isTooLarge ? responseOf(errorResponse("too-large-for-nats")) : sent
     })
 })
 

@@ -2,7 +2,7 @@
 // errors, unknown methods, CONNECT.
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { wireErrorResponse } from "../http/errors.ts"
+import { parserErrorResponse } from "../http/errors.ts"
 import { createServer } from "../http/node-http.ts"
 import type { ApiResponse } from "../http/request.ts"
 import { unansweredOn } from "./bounds/pipelining.ts"
@@ -69,7 +69,7 @@ const refuseBroken = (error: ParseError, socket: Socket, respondToLine: RespondT
   const { code } = error
   const line = lineOf(error)
   const refuse = () => {
-    if (line === undefined) refuseOn(socket, wireErrorResponse(code))
+    if (line === undefined) refuseOn(socket, parserErrorResponse(code ?? ""))
     else refuseLine(socket, respondToLine(...line))
   }
   const unanswered = unansweredOn(socket)

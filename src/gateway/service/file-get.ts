@@ -56,9 +56,9 @@ export const fileGet = (file: File): Operation<void> => {
         const isGzip = !request.batched && acceptsGzip(headers["accept-encoding"])
         const chosen = isGzip ? known.gzip : known.plain
         if (isTagIn(headers["if-none-match"], chosen.headers.ETag))
-          return { status: 304, headers: chosen.headers, errno: 0 }
+          return { status: 304, headers: chosen.headers }
         const typed = { ...chosen.headers, ...chosen.typeHeaders }
-        return { status: 200, headers: typed, ...chosen.sent, errno: 0 }
+        return { status: 200, headers: typed, ...chosen.sent }
       }),
     doc: {
       summary: file.summary,

@@ -13,8 +13,7 @@ export const metricsGet: Operation<void> = {
     return {
       status: 200,
       headers: { "Content-Type": textFormat },
-      text: yield* metricsText("anybody"),
-      errno: 0
+      text: yield* metricsText("anybody")
     }
   }),
   doc: {

@@ -24,7 +24,7 @@ export const vapidPublicKeyGet: Operation<void> = {
     const tag = `"${current}"`
     const headers = { ETag: tag, ...expiringIn(cacheSeconds, yield* Clock.currentTimeMillis) }
     if (isTagIn(request.headers["if-none-match"], tag))
-      return { status: 304, headers, errno: 0 } satisfies ApiResponse
+      return { status: 304, headers } satisfies ApiResponse
     return ok({ data: { vapid_public_key: current } }, headers)
   }),
   doc: {

@@ -31,7 +31,7 @@ export const versionGet: Operation<void> = {
   run: Effect.fnUntraced(function* () {
     known ??= { version: readVersion() }
     const { version } = known
-    if (version === undefined) return yield* refuse("unknownUrl")
+    if (version === undefined) return yield* refuse("unknown-url")
     return ok(version)
   }),
   doc: {

@@ -14,4 +14,4 @@ export const idInPath = ({ params }: Pick<Call, "params">) => {
 
 /** The error of an id that the user has no subscription of. */
 export const unknownSubscription = (id: string) =>
-  refuse("unknownObject", { details: { id, resource_name: "subscription" } })
+  refuse("unknown-object", { details: { id, resource_name: "subscription" } })

@@ -84,7 +84,7 @@ type Decode = typeof decodePut | typeof decodePost
 /** Reads a body with `data` of a subscription. */
 export const readWith = (decode: Decode) =>
   Effect.fnUntraced(function* ({ query, request }: Call, errors: Array<ErrorDetail>) {
-    if (queryPairs(query) === undefined) return yield* refuse("undecodable")
+    if (queryPairs(query) === undefined) return yield* refuse("undecodable-url")
     const { allowLoopbackEndpoints, pushHosts } = yield* Settings
     const preconditions = readPreconditions(request, errors)
     const { raw, value } = yield* decode(request, errors)
@@ -97,7 +97,7 @@ export const readWith = (decode: Decode) =>
     const { id: claimed } = value.data
     if (claimed !== undefined && !isId(claimed)) errors.push(badId)
     const data = storedOf(value.data)
-    if (isTooLarge(data)) return yield* refuse("subscriptionTooLarge")
+    if (isTooLarge(data)) return yield* refuse("subscription-too-large")
     return {
       posted: {
         id: endpointHash(data.endpoint),
@@ -122,7 +122,7 @@ export const readPost = readWith(decodePost)
 const storedByAnother = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
   // Read from the leader: a replica may lack a new stand-in, whose registrations would be lost.
   const page = yield* valueAt("subscriptions", keys.endpointOwners(id))
-  if (page !== undefined && !hasRoomFor(page, id)) return yield* refuse("noRoom")
+  if (page !== undefined && !hasRoomFor(page, id)) return yield* refuse("no-room")
   const owner = page && (ownerOf(page, id) as UserToken | undefined)
   if (owner === undefined || owner === user) return undefined
   const [, stored] = atEndpoint(yield* listOf(owner), data.endpoint) ?? []
@@ -137,10 +137,10 @@ const admit = Effect.fnUntraced(function* (writer: Writer, list: SubscriptionLis
   const { data, replaces = "" } = posted
   const other = yield* storedByAnother(writer.caller!.user, posted)
   const isRefused = posted.renewedBy !== undefined || (other && !hasSameKeys(other.data, data))
-  if (other !== undefined && isRefused) return yield* refuse("heldByAnother")
+  if (other !== undefined && isRefused) return yield* refuse("held-by-another")
   const full = exhausted(withoutSubscription(list, replaces), data.endpoint, yield* Settings)
   if (full !== undefined)
-    return yield* refuse(full === "host" ? "tooManyAtHost" : "tooManySubscriptions")
+    return yield* refuse(full === "host" ? "too-many-at-push-service" : "too-many-subscriptions")
   if (other?.standIn) yield* carryRegistrations(other.owner, writer)
   return other
 })
@@ -183,7 +183,7 @@ export const store = Effect.fnUntraced(function* (
   } as const
   // The real sequence is unknown yet. The largest one has the most digits.
   if (!listFits(evolveList(list, command, Number.MAX_SAFE_INTEGER), listBytesMax - listMarginBytes))
-    return yield* refuse("listTooLarge")
+    return yield* refuse("list-too-large")
   const response = (after: SubscriptionList) =>
     ok({ data: viewOf(after, id), ...(secret && { renewal: secret }) }, stamp(lastModified), status)
   return changed(command, response, { moves: moved !== undefined })

@@ -44,7 +44,7 @@ const joined = Effect.fnUntraced(function* (list: SubscriptionList, posted: Post
   const { replaces = "" } = posted
   if (!Object.hasOwn(list.subscriptions, replaces)) return posted
   const data = { ...attributesOf(list.subscriptions[replaces]!.data), ...posted.data }
-  return isTooLarge(data) ? yield* refuse("subscriptionTooLarge") : { ...posted, data }
+  return isTooLarge(data) ? yield* refuse("subscription-too-large") : { ...posted, data }
 })
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {

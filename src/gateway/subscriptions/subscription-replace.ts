@@ -57,7 +57,7 @@ export const subscriptionReplace: Operation<PostInput> = {
       // The list has no data of a subscription that a push service ended.
       const former = proven.data ?? (yield* removalOf(of.user, of.id))?.put.data ?? begun.data
       const data = { ...attributesOf(former), ...ofBrowser(posted.data) }
-      if (isTooLarge(data)) return yield* refuse("subscriptionTooLarge")
+      if (isTooLarge(data)) return yield* refuse("subscription-too-large")
       const renewed = { ...posted, data, replaces: of.id, renews: true, renewedBy: hash }
       return yield* store(writer, list, renewed, at, 201)
     })

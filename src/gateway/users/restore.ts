@@ -11,7 +11,6 @@ import { isStoredByAnother, undoing } from "#nats/subscriptions/undo.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { changeList, listOf } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
-import { apiErrors } from "../http/error-table.ts"
 import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -40,7 +39,7 @@ const decide = Effect.fnUntraced(function* (
   if (stored === undefined && (yield* isStoredByAnother(user, list, removal)))
     return yield* unknownSubscription(id)
   const message = undoing(removal, list, now, yield* Settings)
-  if (message === undefined) return yield* refuse("tooManySubscriptions")
+  if (message === undefined) return yield* refuse("too-many-subscriptions")
   const command: SubscriptionCommand =
     message.type === "subscription.put/1"
       ? { type: message.type, ...message.body }
@@ -54,7 +53,7 @@ const restore = Effect.fnUntraced(function* (call: Call & { readonly user: User 
   yield* changeList(call, (list, now) => decide(user, id, list, now, by)).pipe(
     // Another user has stored the subscription since `decide` read its owner.
     Effect.catchTag("Refused", (refused) =>
-      refused.response.errno === apiErrors.heldByAnother.errno ? unknownSubscription(id) : refused
+      refused.response.error === "held-by-another" ? unknownSubscription(id) : refused
     )
   )
   const stored = storedIn(yield* listOf(user), id)

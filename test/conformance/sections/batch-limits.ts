@@ -84,7 +84,7 @@ export const batchLimits: ReadonlyArray<Case> = [
       expect(statuses(json)).toEqual([...Array(made).fill(200), ...Array(25 - made).fill(413)])
       expect(json.responses[24]).toMatchObject({
         path: "/v1/subscriptions",
-        body: { code: 413, errno: 113 }
+        body: { code: 413, error_code: "response-too-large" }
       })
       expect((await api.list()).json.data).toHaveLength(50)
     }

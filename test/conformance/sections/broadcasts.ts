@@ -100,7 +100,7 @@ export const badPayloads = (
   define({
     name: `refuses ${name} that fits into no push`,
     request: (api) => send(api, { data: { text: "x".repeat(3_990) }, ...more(api) }),
-    expected: { status: 413, errno: 113 }
+    expected: { status: 413, error: "payload-too-large" }
   })
 ]
 
@@ -145,7 +145,7 @@ export const broadcasts: ReadonlyArray<Case> = [
   define({
     name: "refuses a broadcast with a variant that fits into no push",
     request: (api) => publish(api, { data_by_locale: { de: { text: "x".repeat(3_990) } } }),
-    expected: { status: 413, errno: 113 }
+    expected: { status: 413, error: "payload-too-large" }
   }),
   define({
     name: "accepts the largest broadcast that fits",

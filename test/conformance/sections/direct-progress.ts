@@ -38,7 +38,7 @@ export const directProgress: ReadonlyArray<Case> = [
         to: { channels: [api.channel] },
         dry_run: true
       }),
-    expected: { status: 413, errno: 113 },
+    expected: { status: 413, error: "payload-too-large" },
     also: async (_, api) => {
       const body = { data: { filler: "x".repeat(4_000) }, dry_run: true }
       expect((await api.send(publishOnChannel(api, body))).status).toBe(413)

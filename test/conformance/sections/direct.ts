@@ -159,7 +159,7 @@ export const direct: ReadonlyArray<Case> = [
   define({
     name: "refuses a body of more than 256 KiB",
     request: (api) => publish(api, { data: { text: "x".repeat(262_144) }, to: both(api) }),
-    expected: { status: 413, errno: 113 }
+    expected: { status: 413, error: "body-too-large" }
   }),
   define({
     name: "lists what is wrong with headers and recipients together",

@@ -149,7 +149,7 @@ export const pushData: ReadonlyArray<Case> = [
   define({
     name: "refuses a broadcast whose variants JSON writes longer than they came",
     request: (api) => publish(api, writtenLonger(180)),
-    expected: { status: 413, errno: 113 }
+    expected: { status: 413, error: "body-too-large" }
   }),
   define({
     name: "accepts variants that JSON writes longer than they came, within bounds",

@@ -119,7 +119,7 @@ export const renewal: ReadonlyArray<Case> = [
     given: (api) => renewable(api, api.subscription("a", { more: filler(api, 4_096) })),
     request: (api, { renewal }) =>
       replace(renewal, { ...api.subscription("b"), expirationTime: 1_900_000_000_000 }),
-    expected: { status: 413, errno: 113 },
+    expected: { status: 413, error: "subscription-too-large" },
     also: async (_, api, { data }) => expect((await api.list()).json.data).toEqual([data])
   }),
   define<Given>({

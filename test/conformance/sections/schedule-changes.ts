@@ -160,7 +160,7 @@ export const scheduleChanges: ReadonlyArray<Case> = [
     name: "refuses a change to data that fits into no push",
     given: scheduled,
     request: (api, location) => patch(api, location, { data: { text: "x".repeat(3_990) } }),
-    expected: { status: 413, errno: 113 }
+    expected: { status: 413, error: "payload-too-large" }
   }),
   define<string>({
     name: "refuses a change to variants that a POST of the channel would not take",
@@ -172,6 +172,6 @@ export const scheduleChanges: ReadonlyArray<Case> = [
       ])
       return patch(api, location, { data_by_locale: Object.fromEntries(variants) })
     },
-    expected: { status: 413, errno: 113 }
+    expected: { status: 413, error: "body-too-large" }
   })
 ]

@@ -188,6 +188,6 @@ export const subscriptionChanges: ReadonlyArray<Case> = [
       for (let i = 0; i < 50; i++) await api.stored(`n${i}`)
     },
     request: (api) => post(api.subscription("one-more")),
-    expected: { status: 429, errno: 117 }
+    expected: { status: 429, error: "too-many-subscriptions" }
   })
 ]

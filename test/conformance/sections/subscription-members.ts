@@ -18,7 +18,7 @@ export const subscriptionMembers: ReadonlyArray<Case> = [
   define({
     name: "refuses a subscription of 4097 bytes of JSON, and says how large it may be",
     request: (api) => post(api.subscription("a", { more: filler(api, 4_097) })),
-    expected: { status: 413, errno: 113, message: /subscription.*4096 bytes/ }
+    expected: { status: 413, error: "subscription-too-large", message: /subscription.*4096 bytes/ }
   }),
   define({
     name: "does not replace a subscription by one of more than 4096 bytes",
@@ -28,7 +28,7 @@ export const subscriptionMembers: ReadonlyArray<Case> = [
       path: `/subscriptions/${id}`,
       body: { data: api.subscription("a", { more: filler(api, 4_097) }) }
     }),
-    expected: { status: 413, errno: 113 },
+    expected: { status: 413, error: "subscription-too-large" },
     also: async (_, api) => expect((await api.list()).json.data[0].more).toBeUndefined()
   }),
   define({

@@ -69,7 +69,7 @@ export const subscriptionTests: ReadonlyArray<Case> = [
     name: "refuses a test that fits into no push",
     given: (api) => api.stored(),
     request: (_, { id }) => test(id, { data: { text: "x".repeat(3_990) } }),
-    expected: { status: 413, errno: 113 }
+    expected: { status: 413, error: "payload-too-large" }
   }),
   ...(
     [

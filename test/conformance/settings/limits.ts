@@ -165,7 +165,7 @@ export const limits: ReadonlyArray<Gateway> = [
           path: "/batch",
           body: { requests: [{ path: "/", body: { x: "x".repeat(2 * bodyBytesMax) } }] }
         },
-        expected: { status: 413, errno: 113 }
+        expected: { status: 413, error: "body-too-large" }
       }),
       define({
         name: "limits what dry runs read, and leaves their caller the other requests",
@@ -174,7 +174,11 @@ export const limits: ReadonlyArray<Gateway> = [
           for (let i = 0; i < 2; i++) expect((await api.send(dryRun(api))).status).toBe(200)
         },
         request: dryRun,
-        expected: { status: 429, errno: 117, headers: { "Retry-After": /^([12]\d|30)$/ } },
+        expected: {
+          status: 429,
+          error: "too-many-requests",
+          headers: { "Retry-After": /^([12]\d|30)$/ }
+        },
         also: async (_, api) => {
           const sent = publish(api, { data: {}, to: { channels: [api.channel] } })
           expect((await api.send(sent)).status).toBe(202)
@@ -193,7 +197,7 @@ export const limits: ReadonlyArray<Gateway> = [
           path: "/subscriptions",
           body: { data: api.subscription("b") }
         }),
-        expected: { status: 429, errno: 117, headers: { "Retry-After": "11" } }
+        expected: { status: 429, error: "too-many-subscriptions", headers: { "Retry-After": "11" } }
       }),
       define({
         name: "lets that one be replaced",

@@ -82,7 +82,7 @@ const tried = async (headers: (i: number) => Headers | Promise<Headers>): Promis
   for (let i = 0; i < 2 * failuresMax; i += 1) {
     const response = await send(await headers(i))
     if (response.status === 429) {
-      expect(await response.json()).toMatchObject({ errno: 117 })
+      expect(await response.json()).toMatchObject({ error_code: "too-many-wrong-credentials" })
       expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0)
       return i
     }

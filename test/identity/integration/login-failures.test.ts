@@ -80,8 +80,16 @@ describe("a browser that began a login comes back to its page with an error", ()
 describe("a program", () => {
   it("gets JSON, with the cookie, too", async () => {
     const { cookie } = await begun()
-    expect(await errorOf(await verify(cookie, { id_token: "x" }))).toEqual([400, 400, 105])
-    expect(await errorOf(await verify("", { id_token: "x" }, "*/*"))).toEqual([400, 400, 105])
+    expect(await errorOf(await verify(cookie, { id_token: "x" }))).toEqual([
+      400,
+      400,
+      "invalid-login"
+    ])
+    expect(await errorOf(await verify("", { id_token: "x" }, "*/*"))).toEqual([
+      400,
+      400,
+      "invalid-login"
+    ])
   })
 })
 

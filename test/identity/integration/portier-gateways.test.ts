@@ -38,7 +38,7 @@ it("begins at one gateway, ends at the other, counts once, and is known at both"
   const fields = { id_token: await proof(nonce) }
   const returned = await second.verify(cookie, fields)
   expect(returned.status).toBe(302)
-  expect(await errorOf(await portier.verify(cookie, fields))).toEqual([400, 400, 105])
+  expect(await errorOf(await portier.verify(cookie, fields))).toEqual([400, 400, "invalid-login"])
   const token = tokenIn(returned)
   expect([await statusAt(portier, token), await statusAt(second, token)]).toEqual([200, 200])
 })
@@ -72,7 +72,7 @@ it("begins at a page of ours, as one of others could end it with a mail of its o
   for (const headers of foreign) {
     const response = await beginFrom(headers)
     expect(response.headers.get("set-cookie"), JSON.stringify(headers)).toBeNull()
-    expect(await errorOf(response)).toEqual([400, 400, 107])
+    expect(await errorOf(response)).toEqual([400, 400, "invalid-request"])
   }
   for (const headers of [...own, { origin: portier.origin }, { referer: `${portier.origin}/` }])
     expect((await beginFrom(headers)).status, JSON.stringify(headers)).toBe(302)
@@ -112,7 +112,7 @@ it("is 503, and not wrong, while the keys may not be fetched again for a new one
   const fields = { id_token: await proof(nonce) }
   const early = await verify(cookie, fields)
   expect(Number(early.headers.get("retry-after"))).toBeGreaterThan(0)
-  expect(await errorOf(early)).toEqual([503, 503, 201])
+  expect(await errorOf(early)).toEqual([503, 503, "unavailable"])
   const later = async () => (await verify(cookie, fields)).status
   await expect.poll(later, { timeout: 40_000, interval: 500 }).toBe(302)
 })
@@ -133,5 +133,5 @@ it("refuses a client that begins too many logins, whatever their addresses", asy
   for (let i = 0; i < loginsMax; i += 1) expect((await begin(i)).status).toBe(302)
   const refused = await begin(loginsMax)
   expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(60)
-  expect(await errorOf(refused)).toEqual([429, 429, 117])
+  expect(await errorOf(refused)).toEqual([429, 429, "too-many-logins"])
 })

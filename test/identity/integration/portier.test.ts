@@ -36,7 +36,7 @@ it("waits for the broker: 503 while it is away, and the heartbeat says so", asyn
   }
   broker.mood = "500"
   expect(await heartbeat()).toEqual([503, false])
-  expect(await errorOf(await begin())).toEqual([503, 503, 201])
+  expect(await errorOf(await begin())).toEqual([503, 503, "unavailable"])
   broker.mood = "well"
   await expect.poll(heartbeat, { timeout: 40_000, interval: 300 }).toEqual([200, true])
 })
@@ -85,9 +85,13 @@ describe("a login", () => {
       })
       expect(returned.status).toBe(302)
     }
-    expect(await errorOf(await fetch(url, { ...json, body: "{}" }))).toEqual([400, 400, 109])
+    expect(await errorOf(await fetch(url, { ...json, body: "{}" }))).toEqual([
+      400,
+      400,
+      "invalid-body"
+    ])
     const text = { ...form, headers: { "content-type": "text/plain" }, body: "a=b" }
-    expect(await errorOf(await fetch(url, text))).toEqual([415, 415, 107])
+    expect(await errorOf(await fetch(url, text))).toEqual([415, 415, "unsupported-media-type"])
   })
 
   it("makes one user of one address, and another of another", async () => {
@@ -120,10 +124,10 @@ describe("a login", () => {
       ["anna@example.org", "https://app.example.org/\r\nSet-Cookie: a=b"]
     ] as const) {
       const response = await begin(email, redirect)
-      expect(await errorOf(response), `${email} ${redirect}`).toEqual([400, 400, 109])
+      expect(await errorOf(response), `${email} ${redirect}`).toEqual([400, 400, "invalid-body"])
       const query = new URLSearchParams({ email, redirect })
       const asked = await fetch(`${service.url}/portier/login?${query}`)
-      expect(await errorOf(asked), `${query}`).toEqual([400, 400, 107])
+      expect(await errorOf(asked), `${query}`).toEqual([400, 400, "invalid-request"])
       expect(response.headers.get("set-cookie")).toBeNull()
     }
   })
@@ -134,7 +138,7 @@ describe("a login", () => {
     expect([...statuses]).toEqual([302, 429])
     const refused = await begin("MALLORY@example.org")
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(60)
-    expect(await errorOf(refused)).toEqual([429, 429, 117])
+    expect(await errorOf(refused)).toEqual([429, 429, "too-many-logins"])
     expect((await begin("other@example.org")).status).toBe(302)
     // Else anybody could keep somebody from logging in.
     const elsewhere = { "x-forwarded-for": "192.0.2.1" }
@@ -143,7 +147,7 @@ describe("a login", () => {
 })
 
 describe("a proof", () => {
-  const failure = [400, 400, 105]
+  const failure = [400, 400, "invalid-login"]
 
   it("counts once, whoever sends it, and only in the browser that began", async () => {
     const { cookie, nonce } = await begun()
@@ -221,8 +225,8 @@ describe("a proof", () => {
     expect(text).toContain("access_denied")
     expect(text).not.toContain("anna")
     const query = await fetch(`${service.url}/portier/verify?error=x%20y`, { method: "POST" })
-    expect(await errorOf(query)).toEqual([400, 400, 107])
-    expect(await errorOf(await verify(cookie, {}))).toEqual([400, 400, 109])
+    expect(await errorOf(query)).toEqual([400, 400, "invalid-request"])
+    expect(await errorOf(await verify(cookie, {}))).toEqual([400, 400, "invalid-body"])
   })
 })
 

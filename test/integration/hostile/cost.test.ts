@@ -167,8 +167,8 @@ const faultOf = ({ headers, status, text }: RawAnswer, isHead: boolean): string 
   }
   if (status < 400) return undefined
   if (!isObject(json)) return "no object"
-  const { code, errno, error } = json
-  const isError = code === status && Number.isInteger(errno) && typeof error === "string"
+  const { code, errno, error_code } = json
+  const isError = code === status && Number.isInteger(errno) && typeof error_code === "string"
   return isError ? undefined : "not of the form of an error"
 }
 

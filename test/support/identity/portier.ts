@@ -60,10 +60,10 @@ export const tokenIn = (response: Response) => response.headers.get("location")!
 /** What browsers accept when they open a page. */
 export const acceptPage = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
-/** Status, code and errno of an error. */
+/** Status, code and error code of an error. */
 export const errorOf = async (response: Response) => {
-  const { code, errno } = (await response.json()) as { code: number; errno: number }
-  return [response.status, code, errno]
+  const { code, error_code } = (await response.json()) as { code: number; error_code: string }
+  return [response.status, code, error_code]
 }
 
 const gatewayOf = (service: Service, origin: string, broker: IdentityProvider): PortierGateway => {

@@ -32,9 +32,9 @@ export const makeGateways = (
       ? requestOnNats(nats, asked)
       : request(bases[turn++ % bases.length]!, asked))
     if (!expected.includes(response.status) && !isPassing(response.status)) {
-      const { errno, message } = response.body ?? {}
+      const { error_code, message } = response.body ?? {}
       const path = asked.path.replace(/[0-9a-f]{64}/, "ID")
-      model.wrong.push(`${asked.method} ${path}: ${response.status} ${errno} ${message}`)
+      model.wrong.push(`${asked.method} ${path}: ${response.status} ${error_code} ${message}`)
     }
     return response
   }

@@ -33,7 +33,7 @@ export const broadcastPost: Operation<Input> = {
   read,
   run: Effect.fnUntraced(function* (input, call) {
     const id = yield* channelIdOf(call.params)
-    if (isTooLargeWritten(input.body)) return yield* refuse("bodyTooLarge")
+    if (isTooLargeWritten(input.body)) return yield* refuse("body-too-large")
     const to = { channels: [channelToken(id)], users: [], except: [] }
     const path = `/channels/${encodeURIComponent(id)}`
     return yield* accept({ ...input, to, isPlain: true }, path, call)

@@ -52,7 +52,7 @@ export const dryRun = Effect.fnUntraced(function* (
   body: BroadcastBody,
   { caller }: Call
 ) {
-  if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
+  if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
   const buckets = yield* Buckets
   const { floor } = yield* (yield* Watermark).reached(0, 0)
   const registrations = yield* countRegistrations(buckets, to.channels)

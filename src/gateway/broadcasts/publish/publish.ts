@@ -196,20 +196,20 @@ const demandPlace = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   const start = laterStart((name) => headers[name], now)
   if (start === undefined || !(yield* States).isFull(caller.id)) return
-  if (key === undefined) return yield* refuse("tooManyScheduled")
+  if (key === undefined) return yield* refuse("too-many-scheduled")
   const bounds = { before: Number.POSITIVE_INFINITY, limit: lookedThrough }
   const newest = yield* (yield* EventLog).newest("log", subject, bounds)
   const isStored = newest.some(
     ({ at, header }) =>
       header("Nats-Msg-Id") === messageId && at > now - streams.log.duplicateWindowMillis
   )
-  if (!isStored) return yield* refuse("tooManyScheduled")
+  if (!isStored) return yield* refuse("too-many-scheduled")
 })
 
 /** Stores a broadcast, unless its key names one. Returns its id. */
 export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller: Caller) {
   const { body, headers, isPlain, key, to } = broadcast
-  if (!fitsOnePush(body)) return yield* refuse("payloadTooLarge")
+  if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
   yield* demandRoom("broadcast")
   const log = yield* EventLog
   const subject = subjects.broadcast("rest", isPlain ? to.channels[0]! : directToken)
