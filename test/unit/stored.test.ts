@@ -1,34 +1,47 @@
 // What stays in memory of a message that was received.
 import { setImmediate } from "node:timers/promises"
-import type { StoredMsg } from "@nats-io/jetstream"
+import type { JsMsg } from "@nats-io/jetstream"
+import type { Msg } from "@nats-io/nats-core"
 import { MsgImpl } from "@nats-io/nats-core/internal"
 import { assert, it } from "vitest"
 import { pad } from "#delivery/push/encrypt.ts"
 import { collector } from "#memory/upkeep.ts"
-import { copyOf, type Stored, storedOfRead } from "#nats/stream/stored.ts"
+import { type DirectMessage, directOf } from "#nats/connection/direct.ts"
+import { copyOf, type Stored, storedOfGiven, storedOfRead } from "#nats/stream/stored.ts"
 
-const head = "NATS/1.0\r\nBellcast-Type: broadcast/1\r\nBellcast-Rate: 5\r\n\r\n"
 const body = JSON.stringify({ data: { n: 1 }, ttl: 60, urgency: "normal", topic: null })
+const subject = "bellcast.cmd.broadcast.news.1"
+const own = "NATS/1.0\r\nBellcast-Type: broadcast/1\r\nBellcast-Rate: 5\r\n"
+const added = `Nats-Stream: BELLCAST_LOG\r\nNats-Subject: ${subject}\r\nNats-Sequence: 7\r\n`
 
 /** A message as nats.js has it: slices of the 64 KiB that the socket was read into. */
-const receive = (): { readonly stored: Stored; readonly socketBytes: WeakRef<ArrayBuffer> } => {
+const receive = (head: string) => {
   const socketBytes = new Uint8Array(65_536)
   const received = socketBytes.subarray(0, head.length + body.length)
   received.set(Buffer.from(head + body))
-  const [subject, hdr] = [Buffer.from("bellcast.cmd.broadcast.news.1"), head.length]
-  const msg = new MsgImpl({ subject, sid: 1, hdr, size: received.length }, received, undefined!)
-  const stored = storedOfRead({
-    subject: msg.subject,
-    seq: 7,
-    time: new Date(1_000),
-    header: msg.headers!,
-    string: () => msg.string()
-  } as StoredMsg)
-  return { stored, socketBytes: new WeakRef(socketBytes.buffer) }
+  const info = { subject: Buffer.from(subject), sid: 1, hdr: head.length, size: received.length }
+  const msg = new MsgImpl(info, received, undefined!) as Msg
+  return { msg, socketBytes: new WeakRef(socketBytes.buffer) }
 }
 
-it("a copy of a message has all of it but the bytes of the socket", () => {
-  const { stored } = receive()
+/** By a consumer, and directly. */
+const ways: Readonly<
+  Record<string, () => { readonly stored: Stored; readonly socketBytes: WeakRef<ArrayBuffer> }>
+> = {
+  given: () => {
+    const { msg, socketBytes } = receive(`${own}\r\n`)
+    const { data, headers } = msg
+    const given = { subject, seq: 7, time: new Date(1_000), data, headers } as JsMsg
+    return { stored: storedOfGiven(given), socketBytes }
+  },
+  read: () => {
+    const { msg, socketBytes } = receive(`${own}${added}\r\n`)
+    return { stored: storedOfRead(directOf(msg) as DirectMessage), socketBytes }
+  }
+}
+
+it.each(Object.keys(ways))("a copy of a message that was %s has all of it", (way) => {
+  const { stored } = ways[way]!()
   const copy = copyOf(stored)
   const { at, message, seq, subject, text } = stored
   assert.deepInclude(copy, { at, message, seq, subject, text })
@@ -37,9 +50,9 @@ it("a copy of a message has all of it but the bytes of the socket", () => {
   assert.isUndefined(copy.header("Bellcast-Start-At"))
 })
 
-it("a cache that has the copy does not hold the bytes of the socket", async () => {
+it.each(Object.keys(ways))("a copy of what was %s holds no bytes of the socket", async (way) => {
   const copies = Array.from({ length: 3 }, () => {
-    const { socketBytes, stored } = receive()
+    const { socketBytes, stored } = ways[way]!()
     return { copy: copyOf(stored), socketBytes }
   })
   // A weak reference is kept until the turn of the event loop is over.

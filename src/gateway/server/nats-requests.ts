@@ -58,6 +58,8 @@ const operations: ReadonlyArray<NatsOperation> = [
   { name: "restore", method: "POST", path: "/users/:user/subscriptions/:subscription/restore" }
 ]
 
+const malformedHeaders = refuseInvalid([errorIn("header", null, "Malformed headers")])
+
 /** The request with its body, before the body gives the parts of the target. */
 const arrived = (
   { method, path }: NatsOperation,
@@ -66,8 +68,9 @@ const arrived = (
 ): ApiRequest => ({
   method,
   target: `/${versionPrefix}${path}`,
-  headers,
-  received: headers,
+  ...(headers === "malformed"
+    ? { headers: {}, received: {}, refusal: malformedHeaders }
+    : { headers, received: headers }),
   source,
   hasBody: body.length > 0,
   body: (max) => (body.length > max ? Effect.fail(new BodyTooLarge()) : Effect.succeed(body)),
@@ -167,8 +170,8 @@ const makeAnswer = Effect.gen(function* () {
     if (!running.take(source, 1)) return Effect.succeed(errorResponse("too-many-at-once", later))
     const whole = arrived(operation, request, source)
     // Of the largest bodies nothing is in the path.
-    const made =
-      operation.name === "publish" ? Effect.succeed(whole) : targeted(whole, operation.body)
+    const isWhole = operation.name === "publish" || whole.refusal !== undefined
+    const made = isWhole ? Effect.succeed(whole) : targeted(whole, operation.body)
     return Effect.flatMap(made, handleRequest).pipe(
       Effect.timeoutOrElse({
         duration: requestMillis,

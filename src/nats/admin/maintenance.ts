@@ -97,9 +97,9 @@ export const warnOfPause = Effect.gen(function* () {
 
 /** Number of messages after `seq` that the filters match. */
 export const countAfter = (stream: StreamSpec, filters: ReadonlyArray<string>, seq: number) =>
-  ask(`count in ${stream.name}`, async ({ jsm }) => {
+  ask(`count in ${stream.name}`, async (nats) => {
     let count = 0
-    for (const filter of filters) count += await countDirect(jsm, stream.name, filter, seq + 1)
+    for (const filter of filters) count += await countDirect(nats, stream.name, filter, seq + 1)
     return count
   })
 

@@ -13,7 +13,8 @@ import {
   credsAuthenticator,
   type NatsConnection,
   nuid,
-  type Status
+  type Status,
+  type Subscription
 } from "@nats-io/transport-node"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -23,6 +24,7 @@ import { type NatsTlsFiles, natsUrls } from "#settings/nats-url.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { attempt, NatsUnavailable } from "./errors.ts"
 import { groupCommitApiLevel, makeGroupCommit, type Store } from "./group-commit.ts"
+import { type Listening, listen } from "./listen.ts"
 import { whenReady } from "./ready.ts"
 import { makeRequests, type Requests } from "./request.ts"
 import { Silences } from "./silence.ts"
@@ -56,6 +58,8 @@ export class Nats extends Context.Service<
   Nats,
   Requests & {
     readonly store: Store
+    /** Passes each message on a subject to `receive`, until the subscription ends. */
+    readonly listen: (listening: Omit<Listening, "failed">) => Subscription
     readonly silences: Silences
     readonly nc: NatsConnection
     readonly js: JetStreamClient
@@ -77,6 +81,8 @@ export class Nats extends Context.Service<
         const { inboxPrefix, jsDomain } = options
         const requests = makeRequests(nc, { inboxPrefix, jsDomain })
         const batches = level >= groupCommitApiLevel
+        const run = Effect.runForkWith(yield* Effect.context<never>())
+        const lost = makeRateLimitedLog("a message on NATS could not be handled", Effect.logError)
         const store = makeGroupCommit(requests, nuid.next(), batches, silences)
         return Nats.of({
           nc,
@@ -84,6 +90,11 @@ export class Nats extends Context.Service<
           js: jetstream(nc, { timeout: requestMillis, ...domainOf(options) }),
           ...requests,
           store,
+          listen: (listening) =>
+            listen(nc, {
+              ...listening,
+              failed: (err) => void run(lost({ subject: listening.subject, err }))
+            }),
           silences
         })
       })

@@ -1,17 +1,21 @@
 // Answers requests of NATS clients, and describes the service in the form of NATS micro (ADR-32),
 // so that `nats micro list` finds it.
-import { type Msg, headers as newHeaders, nuid, type Subscription } from "@nats-io/transport-node"
+import { type Msg, nuid, type Subscription } from "@nats-io/transport-node"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { Nats } from "./connection.ts"
+import { headersOf, natsHeadersOf } from "./headers.ts"
 
 export interface MicroRequest {
   readonly subject: string
-  /** Names are in lower case. Several values of one name are joined by commas. */
-  readonly headers: Readonly<Record<string, string>>
+  /**
+   * Names are in lower case. Several values of one name are joined by commas. "malformed": the
+   * bytes are no headers.
+   */
+  readonly headers: Readonly<Record<string, string>> | "malformed"
   readonly body: Uint8Array
 }
 
@@ -57,16 +61,17 @@ export class Micro extends Context.Service<
   static readonly layer = Layer.effect(
     Micro,
     Effect.gen(function* () {
-      const { nc } = yield* Nats
+      const { listen, nc } = yield* Nats
       const serve = Effect.fnUntraced(function* <R>(service: MicroService<R>) {
         const run = Effect.runForkWith(yield* Effect.context<R>())
         const running = new Set<Fiber.Fiber<void>>()
         const counted = service.endpoints.map(countedOf)
-        const listen = (subject: string, queue: string | undefined, take: (msg: Msg) => void) =>
-          nc.subscribe(subject, {
-            ...(queue === undefined ? {} : { queue }),
-            callback: (error, msg) => {
-              if (error === null && !isStored(msg.reply)) take(msg)
+        const listenTo: ListenTo = (subject, queue, take) =>
+          listen({
+            subject,
+            queue,
+            receive: (msg) => {
+              if (!isStored(msg.reply)) take(msg)
             }
           })
         const answer = ({ handle }: MicroEndpoint<R>, counts: Counted, msg: Msg) => {
@@ -77,9 +82,9 @@ export class Micro extends Context.Service<
         yield* Effect.acquireRelease(
           Effect.sync(() => [
             ...service.endpoints.map((endpoint, i) =>
-              listen(endpoint.subject, queueGroup, (msg) => answer(endpoint, counted[i]!, msg))
+              listenTo(endpoint.subject, queueGroup, (msg) => answer(endpoint, counted[i]!, msg))
             ),
-            ...describe(service, counted, listen)
+            ...describe(service, counted, listenTo)
           ]),
           (subscriptions) => Effect.andThen(drain(subscriptions), () => Fiber.awaitAll(running))
         )
@@ -96,7 +101,13 @@ const queueGroup = "q"
  * Whether a response would be stored: NATS lets a client name any reply subject, also those that
  * only the service may publish.
  */
-const isStored = (reply = ""): boolean => /^(\$|bellcast\.)/.test(reply)
+const isStored = (reply = ""): boolean => reply.startsWith("$") || reply.startsWith("bellcast.")
+
+type ListenTo = (
+  subject: string,
+  queue: string | undefined,
+  take: (msg: Msg) => void
+) => Subscription
 
 /** An endpoint in responses to STATS. Times are in nanoseconds. */
 const countedOf = ({ name, subject }: Pick<MicroEndpoint<never>, "name" | "subject">) => ({
@@ -111,13 +122,21 @@ const countedOf = ({ name, subject }: Pick<MicroEndpoint<never>, "name" | "subje
 })
 type Counted = ReturnType<typeof countedOf>
 
-const requestOf = ({ data, headers, subject }: Msg): MicroRequest => ({
-  subject,
-  headers: Object.fromEntries(
-    (headers?.keys() ?? []).map((name) => [name.toLowerCase(), headers!.values(name).join(", ")])
-  ),
-  body: data
-})
+const requestOf = (msg: Msg): MicroRequest => {
+  const { data, subject } = msg
+  const read = headersOf(msg)
+  if (read === "malformed") return { subject, headers: read, body: data }
+  const headers = new Map<string, ReadonlyArray<string>>()
+  for (const [given, values] of read) {
+    const name = given.toLowerCase()
+    headers.set(name, [...(headers.get(name) ?? []), ...values])
+  }
+  return {
+    subject,
+    headers: Object.fromEntries([...headers].map(([name, values]) => [name, values.join(", ")])),
+    body: data
+  }
+}
 
 /** Counts and sends a response. Without a connection nobody receives it. */
 const respond = (msg: Msg, counts: Counted) => {
@@ -126,8 +145,7 @@ const respond = (msg: Msg, counts: Counted) => {
     counts.num_requests++
     counts.processing_time += Math.round((performance.now() - began) * 1e6)
     counts.average_processing_time = Math.round(counts.processing_time / counts.num_requests)
-    const headers = newHeaders()
-    for (const [name, value] of Object.entries(given)) headers.set(name, value)
+    const headers = new Map(Object.entries(given))
     if (error !== undefined) {
       counts.num_errors++
       counts.last_error = `${error.code}:${error.text}`
@@ -135,7 +153,7 @@ const respond = (msg: Msg, counts: Counted) => {
       headers.set("Nats-Service-Error", error.text)
     }
     try {
-      msg.respond(body, { headers })
+      msg.respond(body, { headers: natsHeadersOf(headers) })
     } catch {}
   }
 }
@@ -144,7 +162,7 @@ const respond = (msg: Msg, counts: Counted) => {
 const describe = <R>(
   { description, name, version }: MicroService<R>,
   counted: ReadonlyArray<Counted>,
-  listen: (subject: string, queue: undefined, take: (msg: Msg) => void) => Subscription
+  listenTo: ListenTo
 ): ReadonlyArray<Subscription> => {
   const identity = { name, id: nuid.next(), version, metadata: {} }
   const started = new Date().toISOString()
@@ -165,7 +183,7 @@ const describe = <R>(
     } catch {}
   }
   const places = ["$SRV.*", `$SRV.*.${name}`, `$SRV.*.${name}.${identity.id}`]
-  return places.map((place) => listen(place, undefined, tell))
+  return places.map((place) => listenTo(place, undefined, tell))
 }
 
 /** Requests that arrived already are taken. */

@@ -4,7 +4,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import { parseJson } from "#basics/json.ts"
 import { Nats } from "./connection.ts"
+import { textOf } from "./headers.ts"
 
 export class PubSub extends Context.Service<
   PubSub,
@@ -14,7 +16,10 @@ export class PubSub extends Context.Service<
      * receives the message.
      */
     readonly publish: (subject: string, body: unknown) => void
-    /** Calls `receive` with each body until the scope closes. Ignores bodies that are not JSON. */
+    /**
+     * Calls `receive` with each body until the scope closes. Ignores bodies that are not JSON, or
+     * nested too deep.
+     */
     readonly subscribe: (
       subject: string,
       receive: (body: unknown) => void
@@ -24,7 +29,7 @@ export class PubSub extends Context.Service<
   static readonly layer = Layer.effect(
     PubSub,
     Effect.gen(function* () {
-      const { nc } = yield* Nats
+      const { listen, nc } = yield* Nats
       return PubSub.of({
         publish: (subject, body) => {
           if (!nc.isClosed() && !nc.isDraining()) nc.publish(subject, JSON.stringify(body))
@@ -32,10 +37,11 @@ export class PubSub extends Context.Service<
         subscribe: (subject, receive) =>
           Effect.acquireRelease(
             Effect.sync(() =>
-              nc.subscribe(subject, {
-                callback: (error, msg) => {
-                  const body = error === null ? parsed(() => msg.json()) : undefined
-                  if (body !== undefined) receive(body)
+              listen({
+                subject,
+                receive: ({ data }) => {
+                  const parsed = parseJson(textOf(data))
+                  if (typeof parsed === "object") receive(parsed.json)
                 }
               })
             ),
@@ -44,12 +50,4 @@ export class PubSub extends Context.Service<
       })
     })
   )
-}
-
-const parsed = (json: () => unknown): unknown => {
-  try {
-    return json()
-  } catch {
-    return undefined
-  }
 }

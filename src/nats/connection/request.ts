@@ -6,6 +6,7 @@ import { createInbox, type Msg, type NatsConnection } from "@nats-io/transport-n
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { type Headers, natsHeadersOf } from "./headers.ts"
+import { listen } from "./listen.ts"
 import { type Failure, isMessageNotFound, nothing, parseResponse, Unanswered } from "./responses.ts"
 
 /** JetStream's acknowledgement of a stored message. */
@@ -124,10 +125,10 @@ const makeRequestMany = (
   const prefix = `${createInbox(inboxPrefix)}.`
   const waiting = new Map<string, (msg: Msg) => void>()
   let last = 0
-  nc.subscribe(`${prefix}*`, {
-    callback: (error, msg) => {
-      if (error === null) waiting.get(msg.subject.slice(prefix.length))?.(msg)
-    }
+  listen(nc, {
+    subject: `${prefix}*`,
+    receive: (msg) => waiting.get(msg.subject.slice(prefix.length))?.(msg),
+    failed: () => {}
   })
   return ({ headers, payload, subject, timeoutMillis }, receive, failed) => {
     const token = (++last).toString(36)
@@ -144,7 +145,7 @@ const makeRequestMany = (
       try {
         if (receive(msg)) end()
       } catch {
-        // nats.js would end the connection. The error's text may show what is stored.
+        // The error's text may show what is stored.
         fail("an answer cannot be read")
       }
     })

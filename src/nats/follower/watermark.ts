@@ -63,7 +63,7 @@ export class Watermark extends Context.Service<
   static readonly layer = Layer.effect(
     Watermark,
     Effect.gen(function* () {
-      const { nc } = yield* Nats
+      const { listen, nc } = yield* Nats
       const pubsub = yield* PubSub
       const state: State = {
         latest: { log: 0, floor: { subscriptions: 0, registrations: 0 } },
@@ -72,7 +72,7 @@ export class Watermark extends Context.Service<
         waiting: Latch.makeUnsafe(false)
       }
       yield* pubsub.subscribe(subjects.applied, (body) => receive(state, body))
-      yield* respond(nc, state)
+      yield* respond(listen, state)
       yield* Effect.forkScoped(Effect.forever(requestForAll(nc, state)))
       return Watermark.of({
         reached: (seq, timeoutMillis) => reached(state, seq, timeoutMillis),
@@ -117,19 +117,20 @@ const update = (state: State, applied: Applied): void => {
   }
 }
 
-/** Must not throw: nats.js would silently stop reading. So ignore malformed announcements. */
+/** Ignores malformed announcements. */
 const receive = (state: State, body: unknown): void => {
   const applied = decodeApplied(body)
   if (applied._tag === "Success") update(state, applied.value)
 }
 
 /** Responds to requests for the watermark if the projector runs in this process. */
-const respond = (nc: NatsConnection, state: State) =>
+const respond = (listen: Nats["Service"]["listen"], state: State) =>
   Effect.acquireRelease(
     Effect.sync(() =>
-      nc.subscribe(subjects.appliedGet, {
-        callback: (error, msg) => {
-          if (error === null && state.own !== undefined) msg.respond(JSON.stringify(state.own))
+      listen({
+        subject: subjects.appliedGet,
+        receive: (msg) => {
+          if (state.own !== undefined) msg.respond(JSON.stringify(state.own))
         }
       })
     ),

@@ -12,6 +12,7 @@ import {
 } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt } from "../connection/errors.ts"
+import { textOf } from "../connection/headers.ts"
 import { readAll } from "../stream/read-all.ts"
 import { readDirect } from "../stream/read-direct.ts"
 import type { Buckets } from "./bucket.ts"
@@ -64,13 +65,13 @@ export const scanEntries = <B extends BucketName>(
   bucket: B,
   see: (key: string, value: ValueIn<B>) => void
 ) =>
-  Effect.flatMap(Nats, ({ jsm }) =>
+  Effect.flatMap(Nats, (nats) =>
     attempt(`read ${bucket}`, async () => {
       const prefix = bucketSubject(bucket, "")
-      for await (const batch of readDirect(jsm, bucketStream(bucket), `${prefix}>`))
+      for await (const batch of readDirect(nats, bucketStream(bucket), `${prefix}>`))
         for (const msg of batch) {
           const key = msg.subject.slice(prefix.length)
-          if (key !== metaKey && msg.data.length > 0) see(key, msg.json())
+          if (key !== metaKey && msg.data.length > 0) see(key, JSON.parse(textOf(msg.data)))
         }
     })
   )

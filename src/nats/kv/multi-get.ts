@@ -3,16 +3,20 @@ import type { Msg } from "@nats-io/transport-node"
 import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import type { Nats } from "../connection/connection.ts"
+import {
+  type DirectMessage,
+  type DirectStatus,
+  directOf,
+  endOfBatch,
+  tooLarge
+} from "../connection/direct.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { textOf } from "../connection/headers.ts"
 import type { Entry, Meta } from "./values.ts"
 
 /** The server refuses more than 1024 entries; it counts `meta` too. */
 const batchMax = 1_025
 const timeoutMillis = 5_000
-
-/** Status codes of the message that ends a response. */
-const endOfBatch = 204
-const tooLarge = 413
 
 export interface MultiGet {
   /** Undefined: more than one response can hold. */
@@ -31,27 +35,25 @@ export const isUnbuilt = (meta: unknown): boolean => (meta as Meta).unbuilt === 
 const tooMany: MultiGet = { entries: undefined, upTo: Number.MAX_SAFE_INTEGER }
 
 /** Returns whether the bucket can be read. */
-const addEntry = (entries: Array<Entry>, prefix: string, msg: Msg): boolean => {
-  const key = (msg.headers?.get("Nats-Subject") ?? "").slice(prefix.length)
-  if (key === metaKey) return !isUnbuilt(msg.json())
-  if (msg.data.length === 0) return true
-  entries.push({
-    key,
-    value: msg.json(),
-    revision: Number(msg.headers?.get("Nats-Sequence")),
-    bytes: msg.data.length
-  })
+const addEntry = (entries: Array<Entry>, prefix: string, message: DirectMessage): boolean => {
+  const { data, seq, subject } = message
+  const key = subject.slice(prefix.length)
+  if (key === metaKey) return !isUnbuilt(JSON.parse(textOf(data)))
+  if (data.length === 0) return true
+  entries.push({ key, value: JSON.parse(textOf(data)), revision: seq, bytes: data.length })
   return true
 }
 
 /** The result by the message that ends the response; undefined when the server refused. */
-const resultOf = (msg: Msg, entries: ReadonlyArray<Entry>): MultiGet | undefined => {
-  const { headers } = msg
-  if (headers?.code === tooLarge) return tooMany
-  if (headers?.code !== endOfBatch) return undefined
+const resultOf = (
+  { code, header }: DirectStatus,
+  entries: ReadonlyArray<Entry>
+): MultiGet | undefined => {
+  if (code === tooLarge) return tooMany
+  if (code !== endOfBatch) return undefined
   // The server stops after 64 MB. Only this header says how many entries are missing.
-  if (Number(headers.get("Nats-Num-Pending") || 0) > 0) return tooMany
-  return { entries, upTo: Number(headers.get("Nats-UpTo-Sequence") || 0) }
+  if (Number(header("Nats-Num-Pending") ?? 0) > 0) return tooMany
+  return { entries, upTo: Number(header("Nats-UpTo-Sequence") ?? 0) }
 }
 
 /** Reads the entries of these keys or wildcards from whichever replica responds. */
@@ -65,14 +67,15 @@ export const multiGet = (
     const entries: Array<Entry> = []
     const fail = (cause: unknown) => resume(Effect.fail(unavailable(`read ${bucket}`)(cause)))
     const receive = (msg: Msg): boolean => {
-      if ((msg.headers?.code ?? 0) === 0) {
-        if (addEntry(entries, prefix, msg)) return false
+      const response = directOf(msg)
+      if ("seq" in response) {
+        if (addEntry(entries, prefix, response)) return false
         resume(Effect.fail(unbuilt(bucket)))
         return true
       }
-      const result = resultOf(msg, entries)
+      const result = resultOf(response, entries)
       if (result !== undefined) resume(Effect.succeed(result))
-      else fail(new Error(`multi-get answered ${msg.headers?.code} ${msg.headers?.description}`))
+      else fail(new Error(`multi-get answered ${response.code} ${response.description}`))
       return true
     }
     // `meta` always exists: a response without any entry would not say which revision it is of.

@@ -5,7 +5,9 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type BucketName, bucketStream, bucketSubject } from "#streams/buckets.ts"
 import type { Nats } from "../connection/connection.ts"
+import { directOf, notFound } from "../connection/direct.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { textOf } from "../connection/headers.ts"
 import { infoOf } from "../stream/info.ts"
 import type { Entry } from "./values.ts"
 
@@ -15,7 +17,6 @@ import type { Entry } from "./values.ts"
  */
 const askAgainMillis = 1_500
 const timeoutMillis = 5_000
-const notFound = 404
 
 type Door = Nats["Service"]
 type Found = Effect.Effect<Entry | undefined, NatsUnavailable>
@@ -38,10 +39,10 @@ const readFromLeader = ({ message }: Door, bucket: BucketName, key: string): Fou
 const readFromReplica = ({ api, requestMany }: Door, bucket: BucketName, key: string): Direct =>
   Effect.callback((resume) => {
     const receive = (msg: Msg): boolean => {
-      const { code = 0 } = msg.headers ?? {}
-      const revision = Number(msg.headers?.get("Nats-Sequence"))
-      if (code === 0) resume(Effect.sync(() => entryOf(key, msg.string(), revision)))
-      else resume(Effect.succeed(code === notFound ? undefined : "not ready"))
+      const response = directOf(msg)
+      if ("seq" in response)
+        resume(Effect.sync(() => entryOf(key, textOf(response.data), response.seq)))
+      else resume(Effect.succeed(response.code === notFound ? undefined : "not ready"))
       return true
     }
     const subject = `${api}.DIRECT.GET.${bucketStream(bucket)}.${bucketSubject(bucket, key)}`

@@ -172,7 +172,8 @@ const handleOne = Effect.fnUntraced(function* <E, R>(
   const { deliveryCount } = msg.info
   if (deliveryCount % manyDeliveries === 0)
     yield* redelivered({ seq: msg.seq, deliveries: deliveryCount })
-  const ack = yield* handle(deliveryOf(msg)).pipe(
+  // Decoding belongs to the handler: what it throws must end this message, not the worker.
+  const ack = yield* Effect.suspend(() => handle(deliveryOf(msg))).pipe(
     Effect.catchCause((cause) =>
       Effect.as(failed({ seq: msg.seq, err: Cause.squash(cause) }), later(failedAfterMillis))
     )

@@ -1,6 +1,6 @@
 // The streams LOG and WORK: append with an expected sequence, read one message, replay. Bellcast
 // writes everything here that must not be lost.
-import { DeliverPolicy, type StoredMsg } from "@nats-io/jetstream"
+import { DeliverPolicy } from "@nats-io/jetstream"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -9,6 +9,7 @@ import { Caches } from "#memory/cache-memory.ts"
 import { ReadMemory } from "#memory/read-memory.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
+import type { DirectMessage } from "../connection/direct.ts"
 import {
   type AppendConflict,
   attempt,
@@ -116,7 +117,6 @@ export class EventLog extends Context.Service<
     EventLog,
     Effect.gen(function* () {
       const nats = yield* Nats
-      const { jsm } = nats
       const cached = new ReadMemory<Stored>((yield* Caches).share("log"), 1)
       const readLast = (stream: StreamKey, subject: string) =>
         read(nats, stream, { last_by_subj: subject })
@@ -137,13 +137,13 @@ export class EventLog extends Context.Service<
         replay: replayWith(nats),
         scan: scanWith(nats),
         newest: (stream, filter, bounds) =>
-          readMany("read the newest", () => readNewest(jsm, streams[stream].name, filter, bounds)),
+          readMany("read the newest", () => readNewest(nats, streams[stream].name, filter, bounds)),
         following: (stream, filter, bounds) =>
-          readMany("read on", () => readFrom(jsm, streams[stream].name, filter, bounds)),
+          readMany("read on", () => readFrom(nats, streams[stream].name, filter, bounds)),
         lastOf: (stream, subjects) =>
-          readMany("read the last", () => readLastOf(jsm, streams[stream].name, subjects)),
+          readMany("read the last", () => readLastOf(nats, streams[stream].name, subjects)),
         firstSince: (stream, millis) =>
-          attempt("read by time", () => firstSince(jsm, streams[stream].name, millis))
+          attempt("read by time", () => firstSince(nats, streams[stream].name, millis))
       })
     })
   )
@@ -155,7 +155,7 @@ const read = ({ message }: Nats["Service"], stream: StreamKey, query: Query) =>
     Effect.mapError(unavailable("read"))
   )
 
-const readMany = (operation: string, ask: () => Promise<ReadonlyArray<StoredMsg>>) =>
+const readMany = (operation: string, ask: () => Promise<ReadonlyArray<DirectMessage>>) =>
   Effect.map(attempt(operation, ask), (found) => found.map(storedOfRead))
 
 /** Passes each message of the batches to `each`. */
@@ -179,11 +179,11 @@ const replayWith =
   }
 
 const scanWith =
-  ({ jsm }: Nats["Service"]): Replay =>
+  (nats: Nats["Service"]): Replay =>
   (stream, filters, each) =>
     Effect.forEach(
       filters,
       (filter) =>
-        eachOf(readDirect(jsm, streams[stream].name, filter), (msg) => each(storedOfRead(msg))),
+        eachOf(readDirect(nats, streams[stream].name, filter), (msg) => each(storedOfRead(msg))),
       { discard: true }
     )

@@ -1,46 +1,25 @@
 // Reads a stream without a consumer, for people who may not create one: whoever creates a consumer
 // chooses the subject to which it delivers. Any replica responds, so the last messages may be
 // missing for a moment.
-import type { JetStreamManager, StoredMsg } from "@nats-io/jetstream"
+import { type DirectMessage, readBatch, readLast } from "../connection/direct.ts"
+import type { Requests } from "../connection/request.ts"
 
 /** Messages requested at once. */
 const batchMax = 500
-
-/** Status of a response without messages. nats.js throws it as an error. */
-const noMessages = 404
-
-interface Query {
-  readonly seq: number
-  readonly next_by_subj: string
-  readonly batch: number
-}
-
-const collect = async (read: () => Promise<AsyncIterable<StoredMsg>>) => {
-  const batch: Array<StoredMsg> = []
-  try {
-    for await (const msg of await read()) batch.push(msg)
-  } catch (error) {
-    if ((error as { readonly code?: unknown }).code !== noMessages) throw error
-  }
-  return batch
-}
-
-const request = (jsm: JetStreamManager, stream: string, query: Query) =>
-  collect(() => jsm.direct.getBatch(stream, query))
 
 /** Subjects of one request: the server refuses more. */
 const subjectsMax = 1_024
 
 /** The last message on each of some subjects that have any. */
 export const readLastOf = async (
-  jsm: JetStreamManager,
+  requests: Requests,
   stream: string,
   subjects: ReadonlyArray<string>
-): Promise<ReadonlyArray<StoredMsg>> => {
-  const found: Array<StoredMsg> = []
+): Promise<ReadonlyArray<DirectMessage>> => {
+  const found: Array<DirectMessage> = []
   for (let i = 0; i < subjects.length; i += subjectsMax) {
     const query = { multi_last: subjects.slice(i, i + subjectsMax), batch: subjectsMax }
-    found.push(...(await collect(() => jsm.direct.getLastMessagesFor(stream, query))))
+    found.push(...(await readBatch(requests, stream, query)))
   }
   return found
 }
@@ -50,24 +29,24 @@ const millisMax = 9e12
 
 /** Sequence of the first message since a time; undefined: there is none. */
 export const firstSince = async (
-  jsm: JetStreamManager,
+  requests: Requests,
   stream: string,
   millis: number
 ): Promise<number | undefined> => {
   const time = Math.min(Math.max(millis, 0), millisMax)
-  const query = { start_time: new Date(time), batch: 1 }
-  return (await collect(() => jsm.direct.getBatch(stream, query)))[0]?.seq
+  const query = { start_time: new Date(time).toISOString(), batch: 1 }
+  return (await readBatch(requests, stream, query))[0]?.seq
 }
 
 /** The messages that a filter matches, in order, up to the present end of the stream. */
 export const readDirect = async function* (
-  jsm: JetStreamManager,
+  requests: Requests,
   stream: string,
   filter: string
-): AsyncGenerator<ReadonlyArray<StoredMsg>, void> {
+): AsyncGenerator<ReadonlyArray<DirectMessage>, void> {
   let seq = 1
   while (true) {
-    const batch = await request(jsm, stream, { seq, next_by_subj: filter, batch: batchMax })
+    const batch = await readBatch(requests, stream, { seq, next_by_subj: filter, batch: batchMax })
     if (batch.length === 0) return
     yield batch
     seq = batch.at(-1)!.seq + 1
@@ -76,21 +55,21 @@ export const readDirect = async function* (
 
 /** The first messages from a sequence on that a filter matches, in order. */
 export const readFrom = (
-  jsm: JetStreamManager,
+  requests: Requests,
   stream: string,
   filter: string,
   { from, limit }: From
-): Promise<ReadonlyArray<StoredMsg>> =>
-  request(jsm, stream, { seq: from, next_by_subj: filter, batch: limit })
+): Promise<ReadonlyArray<DirectMessage>> =>
+  readBatch(requests, stream, { seq: from, next_by_subj: filter, batch: limit })
 
 /** Number of messages from a sequence on that a filter matches. */
 export const countDirect = async (
-  jsm: JetStreamManager,
+  requests: Requests,
   stream: string,
   filter: string,
   seq: number
 ): Promise<number> => {
-  const [first] = await request(jsm, stream, { seq, next_by_subj: filter, batch: 1 })
+  const [first] = await readBatch(requests, stream, { seq, next_by_subj: filter, batch: 1 })
   return first === undefined ? 0 : first.pending + 1
 }
 
@@ -135,11 +114,11 @@ const beginOf = async (
 
 /** The messages of a filter from a sequence on and before another, a batch at a time. */
 const readBetween = async (
-  read: (seq: number) => Promise<ReadonlyArray<StoredMsg>>,
+  read: (seq: number) => Promise<ReadonlyArray<DirectMessage>>,
   from: number,
   to: number
 ) => {
-  const found: Array<StoredMsg> = []
+  const found: Array<DirectMessage> = []
   // The server ends a batch early by its bytes, and a replica that is behind counts too few.
   for (let seq = from; seq < to; ) {
     const batch = await read(seq)
@@ -157,21 +136,21 @@ const readBetween = async (
  * requests of 1 ms each where messages are spread evenly, and ten where not (nats-server 2.15).
  */
 export const readNewest = async (
-  jsm: JetStreamManager,
+  requests: Requests,
   stream: string,
   filter: string,
   { before, limit }: Newest
-): Promise<ReadonlyArray<StoredMsg>> => {
-  const last = await jsm.direct.getMessage(stream, { last_by_subj: filter })
+): Promise<ReadonlyArray<DirectMessage>> => {
+  const last = await readLast(requests, stream, filter)
   const end = (last?.seq ?? 0) + 1
   const to = Math.min(before, end)
-  const count = (seq: number) => countDirect(jsm, stream, filter, seq)
+  const count = (seq: number) => countDirect(requests, stream, filter, seq)
   const later = to === end ? 0 : await count(to)
   // Messages that come meanwhile are counted, too, so that the first place may be too late.
   for (let wanted = limit; ; wanted *= 2) {
     const seq = await beginOf(count, { later, limit: wanted, to })
     const batch = Math.ceil(excessMax * wanted)
-    const read = (seq: number) => request(jsm, stream, { seq, next_by_subj: filter, batch })
+    const read = (seq: number) => readBatch(requests, stream, { seq, next_by_subj: filter, batch })
     const found = await readBetween(read, seq, to)
     if (found.length >= limit || seq === 1) return found.slice(-limit).reverse()
   }

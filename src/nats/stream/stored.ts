@@ -1,9 +1,15 @@
 // Decodes stored messages: those read by request and those that a consumer received.
 
-import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
-import type { MsgHdrs } from "@nats-io/transport-node"
+import type { JsMsg } from "@nats-io/jetstream"
 import { decodeMessage, type Message } from "#domain/messages/messages.ts"
-import { headerIn } from "../connection/headers.ts"
+import type { DirectMessage } from "../connection/direct.ts"
+import {
+  headerIn,
+  headersOf,
+  type ReadHeaders,
+  readHeaders,
+  textOf
+} from "../connection/headers.ts"
 import type { StoredMessage } from "../connection/request.ts"
 
 /** The header with the type of the body (domain/messages/messages.ts). */
@@ -23,11 +29,12 @@ export interface Stored {
 
 /** NATS clients may publish broadcasts without the header. */
 const typeOf = (subject: string, header: string | undefined): string =>
-  header === undefined || header === ""
-    ? subject.startsWith("bellcast.cmd.broadcast.")
-      ? "broadcast/1"
-      : ""
-    : header
+  header === undefined && subject.startsWith("bellcast.cmd.broadcast.")
+    ? "broadcast/1"
+    : (header ?? "")
+
+/** What the headers say is not known, so neither is what the body means. */
+const malformedHeaders = { type: "malformed", reason: "malformed headers" } as const
 
 /** Decodes on first use: the projector skips broadcasts without decoding them. */
 const toStored = (from: {
@@ -35,11 +42,15 @@ const toStored = (from: {
   seq: number
   at: number
   text: () => string
-  header: () => Stored["header"]
+  headers: () => ReadHeaders
 }): Stored => {
   let text: string | undefined
-  let header: Stored["header"] | undefined
+  let headers: ReadHeaders | undefined
   let message: Stored["message"] | undefined
+  const read = () => {
+    headers ??= from.headers()
+    return headers
+  }
   return {
     subject: from.subject,
     seq: from.seq,
@@ -49,12 +60,14 @@ const toStored = (from: {
       return text
     },
     get message() {
-      message ??= decodeMessage(typeOf(from.subject, this.header(typeHeader)), this.text)
+      message ??=
+        read() === "malformed"
+          ? malformedHeaders
+          : decodeMessage(typeOf(from.subject, this.header(typeHeader)), this.text)
       return message
     },
     get header() {
-      header ??= from.header()
-      return header
+      return headerOf(read())
     }
   }
 }
@@ -69,19 +82,13 @@ export const copyOf = ({ at, header, message, seq, subject, text }: Stored): Sto
   header
 })
 
-const textOf = (base64: string | undefined): string =>
-  Buffer.from(base64 ?? "", "base64").toString()
-
-// Functions of their own: a copy has the function, and must not hold the message by it.
-const headerInText =
-  (headers: string): Stored["header"] =>
-  (name) =>
-    new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r$`, "m").exec(headers)?.[1] || undefined
-
+// A function of its own: a copy has the function, and must not hold the message by it.
 const headerOf =
-  (headers: MsgHdrs | undefined): Stored["header"] =>
+  (headers: ReadHeaders): Stored["header"] =>
   (name) =>
     headerIn(headers, name)
+
+const bytesOf = (base64: string | undefined): Uint8Array => Buffer.from(base64 ?? "", "base64")
 
 /** A message that was read by request. */
 export const storedOf = (message: StoredMessage): Stored =>
@@ -89,21 +96,20 @@ export const storedOf = (message: StoredMessage): Stored =>
     subject: message.subject,
     seq: message.seq,
     at: Date.parse(message.time),
-    text: () => textOf(message.data),
-    header: () => headerInText(textOf(message.hdrs))
+    text: () => textOf(bytesOf(message.data)),
+    headers: () => readHeaders(bytesOf(message.hdrs))
   })
 
-const storedWith = (msg: JsMsg | StoredMsg, headers: () => MsgHdrs | undefined): Stored =>
+/** A message that a consumer received. */
+export const storedOfGiven = (msg: JsMsg): Stored =>
   toStored({
     subject: msg.subject,
     seq: msg.seq,
     at: msg.time.getTime(),
-    text: () => msg.string(),
-    header: () => headerOf(headers())
+    text: () => textOf(msg.data),
+    headers: () => headersOf(msg)
   })
 
-/** A message that a consumer received. */
-export const storedOfGiven = (msg: JsMsg): Stored => storedWith(msg, () => msg.headers)
-
-/** A message that was read without a consumer (read-direct.ts). */
-export const storedOfRead = (msg: StoredMsg): Stored => storedWith(msg, () => msg.header)
+/** A message that was read directly. */
+export const storedOfRead = ({ at, data, headers, seq, subject }: DirectMessage): Stored =>
+  toStored({ subject, seq, at, text: () => textOf(data), headers })
