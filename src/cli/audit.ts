@@ -8,6 +8,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { publisherOf, redrivenBy } from "#domain/broadcast-publisher.ts"
+import type { BroadcastState } from "#domain/broadcast-state.ts"
 import { pushKey } from "#domain/outcome.ts"
 import {
   countsOf,
@@ -17,6 +18,7 @@ import {
   waiting
 } from "#domain/progress/progress.ts"
 import { type Push, pushOf } from "#nats/broadcasts/pushes.ts"
+import { endOf, stateFrom } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
@@ -45,11 +47,14 @@ interface Audit {
   readonly except?: number
   /** Milliseconds since the epoch. */
   readonly acceptedAt: number
+  /** Absent: when it was accepted. */
+  readonly startsAt?: number
   readonly source: string
   /** The publisher: the id of a user, or `nats:<source>`. */
   readonly publisher?: string
   /** The operator who sent it again, or `operator` for the command. */
   readonly by?: string
+  readonly state: BroadcastState
   /** Why the broadcast was rejected. */
   readonly rejected?: string
   /** Who paused, resumed or cancelled it, and when. */
@@ -107,6 +112,7 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const stored = yield* commandOf(broadcast)
   const place = parseBroadcast(stored.subject)
   const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
+  const rejected = rejection?.type === "broadcast.rejected/1" ? rejection.reason : undefined
   const { progress, pushes } = yield* readWork(broadcast)
   // After five weeks only the final counts in LOG are left.
   const fact =
@@ -117,14 +123,19 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
     progress ?? (fact?.message.type === "broadcast.finished/1" ? fact.message : undefined)
   const publisher = place === undefined ? undefined : publisherOf(place.source, stored.header)
   const by = redrivenBy(place?.source ?? "", stored.header)
+  const last = yield* log.last("log", subjects.state(broadcast))
+  const end = endOf({ progress: known, rejected })
+  const { schedule, startsAt, state } = stateFrom(stored, last, end)
   const result: Audit = {
     broadcast,
     ...(yield* addressOf(stored)),
     acceptedAt: stored.at,
+    ...(schedule === undefined ? {} : { startsAt }),
     source: place?.source ?? "",
     ...(publisher === undefined ? {} : { publisher }),
     ...(by === undefined ? {} : { by }),
-    ...(rejection?.type === "broadcast.rejected/1" ? { rejected: rejection.reason } : {}),
+    state,
+    ...(rejected === undefined ? {} : { rejected }),
     changes: yield* changesOf(broadcast),
     ...(known === undefined ? {} : { progress: known }),
     pushes
@@ -134,9 +145,13 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
 
 const jsonOf = ({ progress, ...rest }: Audit) => {
   if (progress === undefined) return { ...rest }
-  const { expiresAt, finished, shards, shardsDone, withoutSubscription } = progress
-  const state = { expiresAt, finished, shards, shardsDone, ...countsOf(progress) }
-  return { ...rest, ...state, ...(withoutSubscription !== undefined && { withoutSubscription }) }
+  const { expiresAt, finished, people, shards, shardsDone, withoutSubscription } = progress
+  return {
+    ...rest,
+    ...{ expiresAt, finished, ...(people !== undefined && { people }), shards, shardsDone },
+    ...countsOf(progress),
+    ...(withoutSubscription !== undefined && { withoutSubscription })
+  }
 }
 
 const placeOf = ({ channel, channels = [], except = 0, users = 0 }: Audit): string => {
@@ -147,20 +162,22 @@ const placeOf = ({ channel, channels = [], except = 0, users = 0 }: Audit): stri
 }
 
 const headerOf = (result: Audit): ReadonlyArray<string> => {
-  const { acceptedAt, broadcast, progress, rejected, source } = result
+  const { acceptedAt, broadcast, progress, rejected, source, startsAt, state } = result
   const at = new Date(acceptedAt).toISOString()
+  const start = startsAt === undefined ? "" : `, starts ${new Date(startsAt).toISOString()}`
   const who = source === "rest" ? result.publisher : result.by
   const by = who === undefined ? "" : ` by ${printable(who)}`
   const first =
-    `broadcast ${broadcast} ${placeOf(result)}, ` + `accepted ${at} from ${printable(source)}${by}`
+    `broadcast ${broadcast} ${placeOf(result)}, ` +
+    `accepted ${at} from ${printable(source)}${by}${start}`
   if (rejected !== undefined) return [first, `rejected: ${printable(rejected)}`]
-  if (progress === undefined) return [first, "not planned yet"]
+  if (progress === undefined) return [first, state === "running" ? "not planned yet" : state]
   const { accepted, ...fates } = countsOf(progress)
   const sum = Object.entries(fates).map(([fate, count]) => `${count} ${fate}`)
-  const state = progress.finished
-    ? "finished"
-    : `${progress.shardsDone} of ${progress.shards} shards done`
-  return [first, `${accepted} accepted = ${sum.join(" + ")}; ${state}`]
+  const { finished, people, shards, shardsDone } = progress
+  const planned = people === undefined ? "" : `, planned for ${people} people`
+  const done = finished ? "" : `, ${shardsDone} of ${shards} shards done${planned}`
+  return [first, `${accepted} accepted = ${sum.join(" + ")}; ${state}${done}`]
 }
 
 /** Explains pushes that are counted but have no row. */

@@ -10,13 +10,16 @@ import { BroadcastBody, Rate } from "./broadcast.ts"
  *   │  ▲ └────▶ finished          every push has a fate
  *   ▼  │
  *   paused ──▶ cancelled
+ *
+ * And `rejected`: the planner found that it cannot be sent, also one that is to wait for its start.
  */
 export const BroadcastState = Schema.Literals([
   "scheduled",
   "running",
   "paused",
   "cancelled",
-  "finished"
+  "finished",
+  "rejected"
 ])
 export type BroadcastState = typeof BroadcastState.Type
 
@@ -30,7 +33,8 @@ const possible: Readonly<Record<BroadcastState, ReadonlyArray<WantedState>>> = {
   running: ["paused", "cancelled"],
   paused: ["running", "cancelled"],
   cancelled: [],
-  finished: []
+  finished: [],
+  rejected: []
 }
 
 export const mayBecome = (state: BroadcastState, wanted: WantedState): boolean =>
@@ -129,6 +133,19 @@ export const changeIn = (message: { readonly type: string }): StateChange | unde
 export const stateAfter = (
   change: Pick<StateChange, "type"> | undefined
 ): WantedState | "scheduled" => (change === undefined ? "running" : states[change.type])
+
+/**
+ * The state of a broadcast. `change`: the last one; undefined: there was none. `isLater`: it was
+ * accepted with a later start. `ended`: why nothing of it changes any more, if that is so.
+ */
+export const stateOf = (
+  change: Pick<StateChange, "type"> | undefined,
+  isLater: boolean,
+  ended: "finished" | "rejected" | undefined
+): BroadcastState => {
+  const last = change === undefined && isLater ? "scheduled" : stateAfter(change)
+  return last === "cancelled" ? last : (ended ?? last)
+}
 
 /** The schedule that a change leaves, which the server stored as `seq` at `storedAt`. */
 export const scheduleAfter = (

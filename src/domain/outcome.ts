@@ -68,6 +68,11 @@ export const Plan = Schema.Struct({
    * places behind: when it begins, or with a rate when it ends. Absent: all at first.
    */
   stride: Schema.optionalKey(Schema.Int),
+  /**
+   * Registrations and named users, which may be the same people. Absent: it was cancelled before
+   * its start.
+   */
+  people: Schema.optionalKey(Schema.Int),
   /** Bucket revisions that contain everything appended before the broadcast. */
   floor: MinimumRevisions,
   /** As in jobs. */

@@ -101,6 +101,7 @@ const newPlan = Effect.fnUntraced(function* (
     depth,
     shards,
     ...(stride < shards ? { stride } : {}),
+    ...(people === undefined ? {} : { people }),
     floor,
     ...(since === undefined ? {} : { since }),
     ...given,

@@ -57,7 +57,7 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
   assert.deepEqual(await idsOf("--state", "running"), [])
   assert.deepEqual(await idsOf("--since", new Date(Date.now() + 60_000).toISOString()), [])
   assert.deepEqual(await idsOf("--before", new Date(Date.now() - 60_000).toISOString()), [])
-  assert.match(await verb("list"), /^BROADCAST {2}STATE {5}AT/)
+  assert.match(await verb("list"), /^BROADCAST {2}STATE {5}STARTS/)
   const single = JSON.parse(await verb("show", ids[0]!, "--json"))
   assert.deepInclude(single, all[0])
   assert.deepEqual(single.reasons, { accepted: 1 })
@@ -108,6 +108,6 @@ it("watches a broadcast until it is finished, or fails when it is cancelled or e
   await changeState(service.url, stopped, "cancelled")
   const { code, stderr, stdout } = await watching
   assert.equal(code, 1)
-  assert.match(stdout, /^\S+Z {2}cancelled {2}1 accepted, 1 cancelled$/m)
+  assert.match(stdout, /^\S+Z {2}cancelled {2}1 people, 1 accepted, 1 cancelled$/m)
   assert.include(stderr, `broadcast ${stopped} was cancelled`)
 })

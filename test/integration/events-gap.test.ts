@@ -38,7 +38,7 @@ it("lies between two events of a stream, also after the first: 250 ms", async ()
 })
 
 // Starts the planner, so it comes last.
-it("is finished when it is rejected, also after it was cancelled", {
+it("ends when it is rejected, also after it was cancelled", {
   timeout: 60_000
 }, async () => {
   const { nats, service } = shared
@@ -55,7 +55,7 @@ it("is finished when it is rejected, also after it was cancelled", {
     [rejected, cancelled].map((id) => follow(`${service.url}${broadcastPath(id)}/events`))
   )
   await using _fanout = await startService({ natsUrl: nats.url, roles: "fanout,tally" })
-  const states = ["finished", "cancelled"]
+  const states = ["rejected", "cancelled"]
   for (const [i, id] of [rejected, cancelled].entries()) {
     const shown = await finishedAt(service.url, broadcastPath(id), "publisher", 10_000)
     assert.deepInclude(shown, { state: states[i], finished: true, accepted: 0 })

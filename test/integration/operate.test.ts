@@ -63,7 +63,7 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     assert.include(
       stdout,
       "3 accepted = 1 delivered + 1 waiting + 1 retrying + 0 expired + 0 dead + 0 gone; " +
-        "0 of 2 shards done\n"
+        "running, 0 of 2 shards done\n"
     )
     assert.isTrue(stdout.endsWith("\n1 more waiting: no result yet\n"))
     const json = JSON.parse(

@@ -127,7 +127,7 @@ describe("a broadcast with a start", () => {
         () => call(service.url, "GET", path(id), "publisher"),
         ({ body }) => body.data?.rejected !== undefined
       )
-      assert.equal(body.data.state, "finished")
+      assert.equal(body.data.state, "rejected")
     }
     assert.lengthOf(agent.received, 0)
     const past = await publish(inMillis(-60_000))

@@ -4,6 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { BroadcastState } from "#domain/broadcast-state.ts"
+import { millisOf } from "#domain/timestamp.ts"
 import { type BroadcastObject, viewOf } from "#gateway/broadcasts/view.ts"
 import { listBroadcasts } from "#nats/broadcasts/list.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
@@ -15,7 +16,9 @@ import { printRows } from "../terminal/table.ts"
 
 type View = typeof BroadcastObject.Type
 
-const iso = (millis: number): string => new Date(millis).toISOString()
+/** When it starts or started: `at` is what its publisher wrote. */
+export const startOf = ({ accepted_at, at, started_at }: View): string =>
+  new Date(started_at ?? millisOf(at ?? "") ?? accepted_at).toISOString()
 
 /** To whom a broadcast goes, for people. */
 export const recipientsOf = ({ to: { channels, except_users, users } }: View): string =>
@@ -27,9 +30,12 @@ export const recipientsOf = ({ to: { channels, except_users, users } }: View): s
 
 /** The publisher is last: an id has up to 80 characters. */
 export const shownBroadcasts = {
-  heading: ["BROADCAST", "STATE", "AT", "ACCEPTED", "DELIVERED", "WAITING", "TO", "PUBLISHER"],
+  heading: [
+    ...["BROADCAST", "STATE", "STARTS", "PEOPLE", "PUSHES", "DELIVERED", "WAITING"],
+    ...["TO", "PUBLISHER"]
+  ],
   cellsOf: (view: View) => [
-    ...[Number(view.id), view.state, iso(view.accepted_at), view.accepted, view.delivered],
+    ...[Number(view.id), view.state, startOf(view), view.people, view.accepted, view.delivered],
     ...[view.waiting + view.retrying, recipientsOf(view), view.publisher]
   ],
   none: "no broadcasts"

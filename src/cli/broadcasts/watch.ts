@@ -11,15 +11,20 @@ import { broadcastArgument, demandBroadcast } from "../nats/broadcast.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
 import { jsonFlag } from "../terminal/flags.ts"
+import { startOf } from "./list.ts"
 
 const counts = ["delivered", "waiting", "retrying", "expired", "dead", "gone", "cancelled"] as const
 
 /** The counts that are 0 are left out. */
 const lineOf = (view: typeof BroadcastObject.Type): string => {
-  const { accepted, last_modified, state } = view
-  const parts = counts.filter((name) => view[name] > 0).map((name) => `${view[name]} ${name}`)
-  const time = new Date(last_modified).toISOString()
-  return `${time}  ${state.padEnd(9)}  ${[`${accepted} accepted`, ...parts].join(", ")}`
+  const { accepted, last_modified, people, state } = view
+  const parts = [
+    ...(state === "scheduled" ? [`starts ${startOf(view)}`] : []),
+    ...(people === undefined ? [] : [`${people} people`]),
+    `${accepted} accepted`,
+    ...counts.filter((name) => view[name] > 0).map((name) => `${view[name]} ${name}`)
+  ]
+  return `${new Date(last_modified).toISOString()}  ${state.padEnd(9)}  ${parts.join(", ")}`
 }
 
 const watch = Effect.fnUntraced(function* (broadcast: number, json: boolean) {

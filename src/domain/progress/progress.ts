@@ -21,6 +21,8 @@ export const Progress = Schema.Struct({
   v: Schema.Literal(1),
   broadcast: Schema.Int,
   ...Counts.fields,
+  /** As in the plan. */
+  people: Schema.optionalKey(Schema.Int),
   shards: Schema.Int,
   shardsDone: Schema.Int,
   /** As in the plan. */
@@ -68,6 +70,7 @@ export const startProgress = (plan: Plan, seq: number): Progress =>
     gone: 0,
     dead: 0,
     expired: 0,
+    ...(plan.people === undefined ? {} : { people: plan.people }),
     shards: plan.shards,
     shardsDone: 0,
     ...(plan.since === undefined ? {} : { since: plan.since }),

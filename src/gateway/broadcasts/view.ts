@@ -31,6 +31,8 @@ export const BroadcastObject = Schema.Struct({
     users: Schema.Int,
     except_users: Schema.Int
   }),
+  /** Registrations and named users that it was planned for; absent: it is not planned yet. */
+  people: Schema.optionalKey(Schema.Int),
   accepted: Schema.Int,
   delivered: Schema.Int,
   waiting: Schema.Int,
@@ -72,6 +74,7 @@ export const Shown = Schema.Struct({
 const countsOf = (progress: Progress, state: BroadcastState): Counts => ({
   id: String(progress.broadcast),
   state,
+  ...(progress.people === undefined ? {} : { people: progress.people }),
   accepted: progress.accepted,
   delivered: progress.delivered,
   waiting: waiting(progress),

@@ -13,7 +13,7 @@ import {
   type Schedule,
   type StateChange,
   scheduleAfter,
-  stateAfter,
+  stateOf,
   type WantedState
 } from "#domain/broadcast-state.ts"
 import type { Failures } from "#domain/progress/failures.ts"
@@ -65,9 +65,33 @@ export interface Standing {
   readonly rejected: string | undefined
 }
 
+type Ends = Pick<Standing, "progress" | "rejected">
+
+/** Why nothing about a broadcast changes any more; undefined: something may. */
+export const endOf = ({ progress, rejected }: Ends) => {
+  if (rejected !== undefined) return "rejected"
+  return progress?.finished === true ? "finished" : undefined
+}
+
 /** Whether nothing about a broadcast changes any more. */
-export const isFinal = ({ progress, rejected }: Pick<Standing, "progress" | "rejected">): boolean =>
-  progress?.finished === true || rejected !== undefined
+export const isFinal = (standing: Ends): boolean => endOf(standing) !== undefined
+
+/**
+ * The state of a broadcast, and when it starts. `last`: the last message about its state. `end`:
+ * why nothing about it changes any more.
+ */
+export const stateFrom = (
+  { at, header }: Stored,
+  last: Stored | undefined,
+  end: "finished" | "rejected" | undefined
+) => {
+  const change = changeOf(last)
+  const later = laterStart(header, at)
+  const schedule: Schedule | undefined =
+    last === undefined || change === undefined ? later : scheduleAfter(change, last)
+  const startsAt = schedule === undefined ? at : (schedule.startedAt ?? millisOf(schedule.at) ?? at)
+  return { state: stateOf(change, later !== undefined, end), schedule, startsAt }
+}
 
 /** From the messages of LOG about a broadcast, by subject, and its progress in the bucket. */
 const standingFrom = (
@@ -75,22 +99,15 @@ const standingFrom = (
   stored: ReadonlyMap<string, Stored>,
   counted: Progress | undefined
 ): Standing => {
-  const { at, header, seq } = origin
+  const { header, seq } = origin
   const final = stored.get(subjects.finished(channel, seq))?.message
   const progress = final?.type === "broadcast.finished/1" ? final : counted
   const rejection = stored.get(subjects.rejected(seq))?.message
   const rejected = rejection?.type === "broadcast.rejected/1" ? rejection.reason : undefined
-  const found = stored.get(subjects.state(seq))
-  const change = changeOf(found)
-  const later = laterStart(header, at)
-  const schedule: Schedule | undefined =
-    found === undefined || change === undefined ? later : scheduleAfter(change, found)
-  const isOver = isFinal({ progress, rejected })
-  const last = change === undefined && later !== undefined ? "scheduled" : stateAfter(change)
-  const state = isOver && last !== "cancelled" ? "finished" : last
-  const startsAt = schedule === undefined ? at : (schedule.startedAt ?? millisOf(schedule.at) ?? at)
+  const change = stored.get(subjects.state(seq))
+  const { schedule, startsAt, state } = stateFrom(origin, change, endOf({ progress, rejected }))
   const expiresAt = expiresAtOf(startsAt, readHeaders(header).headers.ttlSeconds)
-  return { state, change: found, schedule, expiresAt, progress, rejected }
+  return { state, change, schedule, expiresAt, progress, rejected }
 }
 
 const factsOf = ({ channel, stored: { seq } }: Origin): ReadonlyArray<string> => [

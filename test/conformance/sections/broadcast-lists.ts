@@ -161,6 +161,8 @@ export const broadcastLists: ReadonlyArray<Case> = [
     expected: { status: 200 },
     also: async (response, api, ids) => {
       expect(idsOf(response)).toEqual([ids[1]])
+      const none = await api.send(list(api, "?state=rejected"))
+      expect([none.status, idsOf(none)]).toEqual([200, []])
       const by = (id: string) => `?publisher=${encodeURIComponent(id)}`
       const own = await api.send(list(api, by(api.userId(api.target.publisher))))
       expect(idsOf(own)).toEqual(ids)
