@@ -103,6 +103,11 @@ const supportOf = (options) => {
 
 let latest, signOuts, checkedAt
 
+// A worker that is about to open a page asks what each one shows.
+globalThis.navigator?.serviceWorker?.addEventListener("message", ({ data, ports }) => {
+  if (data?.bellcast === "address") ports[0]?.postMessage(location.href)
+})
+
 class Push extends EventTarget {
   state
   /** @type {any} */

@@ -8,6 +8,11 @@ interface BellcastWorker {
    */
   home?: string
   /**
+   * Whether a click, where no page shows its address, leads a page of the site that is open there,
+   * in place of opening another one. What the user typed in that page is lost. Default: false.
+   */
+  reuse?: boolean
+  /**
    * Changes what is shown: resolves with other content, or with undefined to leave it. The original
    * is shown if the hook takes longer than 3 s, fails, or resolves with content without a title.
    */

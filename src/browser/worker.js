@@ -37,10 +37,13 @@
     try {
       sent = data ? data.json() : { notification, app_badge }
     } catch {}
-    /** @type {BellcastContent} */
-    const content = { app_badge: sent?.app_badge }
     const members = [sent?.notification, sent].find((each) => each && typeof each === "object")
-    for (const name in members) content[name] ??= members[name] ?? undefined
+    const given = []
+    // Those of a Notification are inherited.
+    for (const name in members) if (members[name] != null) given.push([name, members[name]])
+    /** @type {BellcastContent} */
+    const content = Object.fromEntries(given)
+    content.app_badge = sent?.app_badge ?? content.app_badge
     if (!isTitle(content.title)) content.title = worker.bellcast?.name ?? worker.location.host
     return content
   }
@@ -48,10 +51,10 @@
   /** @param {BellcastContent} content */
   const show = async ({ title = "", data, navigate, url, ...options }) => {
     const target = httpUrl(navigate ?? url)
-    /** @type {Record<string, string | undefined>} */
-    const targets = {}
-    for (const each of options.actions ?? [])
-      targets[each.action] = httpUrl(each.navigate ?? each.url)
+    const targets = (options.actions ?? []).map((each) => [
+      each.action,
+      httpUrl(each.navigate ?? each.url)
+    ])
     await registration.showNotification(title, {
       ...options,
       ...(target && !worker.bellcast?.onclick && { navigate: target }),
@@ -74,17 +77,31 @@
     if (/Mac.*Chrome/.test(userAgent)) await wait(1000)
   }
 
-  /** @param {string | undefined} url */
-  const open = async (url) => {
-    /** @param {boolean} includeUncontrolled */
-    const windows = async (includeUncontrolled) =>
-      (await clients.matchAll({ type: "window", includeUncontrolled })).filter(
-        ({ frameType }) => frameType !== "nested"
-      )
-    const there = (await windows(true)).find((each) => !url || each.url === url)
-    const [controlled] = await windows(false)
+  /** @param {boolean} includeUncontrolled */
+  const windows = async (includeUncontrolled) =>
+    (await clients.matchAll({ type: "window", includeUncontrolled })).filter(
+      ({ frameType }) => frameType !== "nested"
+    )
+
+  /** All pages, and what they show: `url` of a client is where the page began. */
+  const look = async () =>
+    Promise.all(
+      (await windows(true)).map((page) => {
+        const { port1, port2 } = new MessageChannel()
+        const told = new Promise((resolve) => {
+          port1.onmessage = ({ data }) => resolve(data)
+        })
+        page.postMessage({ bellcast: "address" }, [port2])
+        return Promise.race([told, wait(250)]).then((shows) => ({ page, shows }))
+      })
+    )
+
+  /** @param {string | undefined} url @param {ReturnType<typeof look>} pages */
+  const open = async (url, pages) => {
     try {
-      if (there) return await there.focus()
+      const there = (await pages).find(({ shows }) => !url || shows === url)
+      if (there) return await there.page.focus()
+      const [controlled] = worker.bellcast?.reuse ? await windows(false) : []
       if (url && controlled && new URL(url).origin === worker.location.origin) {
         await controlled.focus()
         return await controlled.navigate(url)
@@ -97,10 +114,11 @@
   const click = async (event) => {
     const { action, notification } = event
     const { target, targets, data } = notification.data.bellcast
-    const url = targets[action] ?? target
+    const url = new Map(targets).get(action) ?? target
     notification.close()
+    const pages = look()
     const answer = await hook("onclick", 500, { action, url, data }, event)
-    if (answer !== false) await open(httpUrl(answer) ?? url)
+    if (answer !== false) await open(httpUrl(answer) ?? url, pages)
   }
 
   /** @param {IDBTransactionMode} mode @param {(states: IDBObjectStore) => IDBRequest} use */

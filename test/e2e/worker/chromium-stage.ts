@@ -26,7 +26,7 @@ export interface Shown {
   readonly data: {
     readonly bellcast: {
       readonly target?: string
-      readonly targets: Readonly<Record<string, string>>
+      readonly targets: ReadonlyArray<readonly [string, string | null]>
       readonly data?: unknown
     }
   }

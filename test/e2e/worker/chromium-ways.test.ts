@@ -64,7 +64,7 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     await stage.evaluateIn("/readme.js", record)
     await stage.page.evaluate(`navigator.serviceWorker.getRegistration("/readme/").then((it) =>
       it.showNotification("C", {
-        data: { bellcast: { target: "/c", targets: {}, data: { topic: "news" } } }
+        data: { bellcast: { target: "/c", targets: [], data: { topic: "news" } } }
       }))`)
     const clicked = `new NotificationEvent("notificationclick", {
       notification: (await registration.getNotifications())[0], action: "mute"
@@ -82,10 +82,10 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     }
     const { url: own } = stage.site
     const data = { topic: "news" }
-    const targets = { mute: "https://example.org/muted" }
+    const targets: Shown["data"]["bellcast"]["targets"] = [["mute", "https://example.org/muted"]]
     assert.deepEqual(shown, [
       ["Hello", "from Bellcast", { target: "https://example.org/news/1", targets, data }],
-      ["Hello", "from Bellcast", { target: `${own}/news/1`, targets: {}, data }]
+      ["Hello", "from Bellcast", { target: `${own}/news/1`, targets: [], data }]
     ])
   })
 
@@ -143,7 +143,7 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
     const [script, scope, opened] = given
     await stage.register(script, scope)
     await stage.page.evaluate(`navigator.serviceWorker.getRegistration("${scope}").then((it) =>
-      it.showNotification("A", { data: { bellcast: { targets: {} } } }))`)
+      it.showNotification("A", { data: { bellcast: { targets: [] } } }))`)
     const clicked = `new NotificationEvent("notificationclick", {
       notification: (await registration.getNotifications())[0]
     })`
@@ -158,7 +158,7 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
   it("waits 500 ms for a hook of clicks: Firefox opens nothing a second after one", async () => {
     await stage.register("/hanging.js", "/hanging/")
     await stage.page.evaluate(`navigator.serviceWorker.getRegistration("/hanging/").then((it) =>
-      it.showNotification("A", { data: { bellcast: { target: "/a", targets: {} } } }))`)
+      it.showNotification("A", { data: { bellcast: { target: "/a", targets: [] } } }))`)
     const clicked = `new NotificationEvent("notificationclick", {
       notification: (await registration.getNotifications())[0]
     })`

@@ -42,7 +42,10 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
       data: {
         bellcast: {
           target: "https://example.org/news/1",
-          targets: { read: "https://example.org/read" },
+          targets: [
+            ["read", "https://example.org/read"],
+            ["mute", null]
+          ],
           data: { id: 1 }
         }
       }
@@ -66,7 +69,7 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
         actions: [{ action: "a", title: "A", url: "data:text/html,x" }]
       })
     )
-    assert.deepEqual(data.bellcast, { targets: {} })
+    assert.deepEqual(data.bellcast, { targets: [["a", null]] })
   })
 
   it("shows the host of the site for a push without a title", async () => {
