@@ -200,7 +200,7 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
     for (let n = 0; n < 45; n++) last = (await put(n)).seq
     assert.include(await refusal(last), "larger than")
     const answer = await user(push.subscribe(), "bob")
-    assert.deepInclude(answer.body, { code: 413, error_code: "body-too-large" })
+    assert.deepInclude(answer.body, { code: 413, error_code: "list-too-large" })
     const { body } = await call(service.url, "GET", "/subscriptions", "bob")
     assert.isAbove(body.data.length, 20)
     assert.equal(

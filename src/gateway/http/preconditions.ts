@@ -1,43 +1,68 @@
-// Conditional requests: If-Match, If-None-Match, ETag and Last-Modified. The API ignores
-// If-Modified-Since and If-Unmodified-Since.
+// Conditional requests (RFC 9110 section 13): If-Match, If-None-Match, ETag and Last-Modified. The
+// API ignores If-Modified-Since and If-Unmodified-Since.
 import { type ErrorDetail, errorIn, refuse } from "./errors.ts"
 import { type ApiRequest, type ApiResponse, Refused } from "./request.ts"
 
-/** The value of a precondition: a timestamp in milliseconds since the epoch, or `*`. */
-type Tag = number | "*"
+/** Entity tags as they were sent, weak ones included; `*`: any state. */
+type Tags = "*" | ReadonlyArray<string>
 
 export interface Preconditions {
-  readonly ifMatch: Tag | undefined
-  readonly ifNoneMatch: Tag | undefined
+  readonly ifMatch: Tags | undefined
+  readonly ifNoneMatch: Tags | undefined
 }
 
-const tagOf = (header: string): Tag | undefined => {
+// Three patterns that each begin where the last one ended. One for a whole element would take
+// quadratic time: two of its parts match blanks.
+const blanks = /[ \t,]*/y
+const entityTag = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/y
+const separator = /[ \t]*(?:,[ \t,]*|$)/y
+
+/**
+ * The tags of a list (RFC 9110 sections 5.6.1 and 8.8.3), whose elements may be empty; undefined
+ * when it has no tag, or is no list.
+ */
+const tagsOf = (header: string): Tags | undefined => {
   if (header === "*") return "*"
-  const digits = /^"(\d{1,19})"$/.exec(header)?.[1]
-  return digits === undefined ? undefined : Number(digits)
+  const tags: Array<string> = []
+  let at = 0
+  const next = (pattern: RegExp): string | undefined => {
+    pattern.lastIndex = at
+    const found = pattern.exec(header)?.[0]
+    at += found?.length ?? 0
+    return found
+  }
+  next(blanks)
+  while (at < header.length) {
+    const tag = next(entityTag)
+    if (tag === undefined || next(separator) === undefined) return undefined
+    tags.push(tag)
+  }
+  return tags.length === 0 ? undefined : tags
 }
 
 export const readPreconditions = (
   { headers }: ApiRequest,
   errors: Array<ErrorDetail>
 ): Preconditions => {
-  const read = (name: "If-Match" | "If-None-Match"): Tag | undefined => {
+  const read = (name: "If-Match" | "If-None-Match"): Tags | undefined => {
     const header = headers[name.toLowerCase()]?.trim()
     if (header === undefined) return undefined
-    const tag = tagOf(header)
-    if (tag === undefined) {
-      errors.push(errorIn("header", name, `${name} must be * or a timestamp between double quotes`))
-    }
-    return tag
+    const tags = tagsOf(header)
+    if (tags === undefined)
+      errors.push(errorIn("header", name, `${name} must be * or entity tags between double quotes`))
+    return tags
   }
   return { ifMatch: read("If-Match"), ifNoneMatch: read("If-None-Match") }
 }
 
-/** Whether If-None-Match has a tag, also as a weak one (RFC 9110 section 13.1.2). */
+const weak = "W/"
+/** Whether a tag is among these, as a weak one or not. */
+const hasWeakly = (tags: Tags, tag: string): boolean =>
+  tags === "*" || tags.some((each) => each === tag || each === weak + tag)
+
+/** Whether the header If-None-Match has a tag; one that cannot be read has none. */
 export const isTagIn = (ifNoneMatch: string | undefined, tag: string): boolean =>
-  (ifNoneMatch ?? "")
-    .split(",")
-    .some((each) => ["*", tag].includes(each.trim().replace(/^W\//, "")))
+  hasWeakly(tagsOf(ifNoneMatch?.trim() ?? "") ?? [], tag)
 
 /** ETag and Last-Modified of a timestamp in milliseconds since the epoch. */
 export const stamp = (
@@ -56,29 +81,32 @@ export interface Target {
   readonly existing?: unknown
 }
 
-const modified = ({ existing, timestamp }: Target): Refused =>
+const weakMessage =
+  "A tag that begins with W/ never matches in If-Match (RFC 9110 section 13.1.1), and a proxy " +
+  "that compresses makes every ETag such a one: send the timestamp between double quotes."
+
+const modified = ({ existing, timestamp }: Target, message?: string): Refused =>
   refuse("modified-meanwhile", {
     headers: stamp(timestamp),
+    ...(message === undefined ? {} : { message }),
     ...(existing === undefined ? {} : { details: { existing } })
   })
 
-/** The 304 for GET and HEAD when the client has the current state; undefined otherwise. */
-export const notModified = (
-  { ifNoneMatch }: Preconditions,
-  { timestamp }: Target
-): Refused | undefined => {
-  if (ifNoneMatch !== timestamp) return undefined
-  const response: ApiResponse = { status: 304, headers: stamp(timestamp) }
-  return new Refused({ response })
-}
-
-/** The 412, or undefined when the request may go on. Ignores a timestamp in If-None-Match. */
-export const violated = (
+/**
+ * The 412 or, where the client reads and has the current state, the 304; undefined when the request
+ * may go on.
+ */
+export const unmet = (
   { ifMatch, ifNoneMatch }: Preconditions,
-  target: Target
+  target: Target,
+  purpose: "read" | "write"
 ): Refused | undefined => {
-  if (ifNoneMatch === "*" && target.exists) return modified(target)
-  if (ifMatch === undefined) return undefined
-  if (!target.exists) return modified(target)
-  return ifMatch === "*" || ifMatch === target.timestamp ? undefined : modified(target)
+  const headers = stamp(target.timestamp)
+  const tag = headers.ETag
+  if (ifMatch !== undefined && !(target.exists && (ifMatch === "*" || ifMatch.includes(tag))))
+    return modified(target, ifMatch.includes(weak + tag) ? weakMessage : undefined)
+  if (ifNoneMatch === undefined || !target.exists || !hasWeakly(ifNoneMatch, tag)) return undefined
+  if (purpose === "write") return modified(target)
+  const response: ApiResponse = { status: 304, headers }
+  return new Refused({ response })
 }

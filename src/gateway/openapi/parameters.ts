@@ -18,7 +18,12 @@ interface Parameter {
 const text = { type: "string" }
 const time = { type: "string", format: "date-time" }
 const timestamp = { type: "integer", minimum: 0 }
-const tag = { type: "string", pattern: '^(\\*|"[0-9]{1,19}")$' }
+/** `*`, or entity tags of RFC 9110 section 8.8.3. */
+const tags = {
+  type: "string",
+  pattern: '^(\\*|[ ,]*(W/)?"[!#-~]*"( *,[ ,]*(W/)?"[!#-~]*")*[ ,]*)$',
+  examples: ['"1700000000000"']
+}
 const parameterIn =
   (place: Parameter["in"]) =>
   (name: string, description: string, schema: Parameter["schema"]): Parameter => ({
@@ -111,13 +116,14 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
   preconditions: [
     header(
       "If-Match",
-      "Only if the timestamp is still this one, or if there is something at all (*).",
-      tag
+      "Only if the timestamp, between double quotes, is still this one or one of these, or if " +
+        "there is something at all (*). A weak tag (W/) never matches.",
+      tags
     ),
     header(
       "If-None-Match",
-      "Reading: only if the timestamp is another. With *: only if there is nothing yet.",
-      tag
+      "Only if the timestamp is another than each of these. With *: only if there is nothing yet.",
+      tags
     )
   ],
   renewal: [
@@ -128,7 +134,7 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     )
   ],
   ifNoneMatch: [
-    header("If-None-Match", "Tags of states that the client has: then the response is 304.", text)
+    header("If-None-Match", "Tags of states that the client has: then the response is 304.", tags)
   ],
   broadcast: [
     header("TTL", "Seconds for which push services keep the message (RFC 8030).", {

@@ -9,7 +9,7 @@ import { renewables } from "#domain/subscription/tombstone.ts"
 import { changeList, listOf } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
 import { checked } from "../http/errors.ts"
-import { notModified, stamp, violated } from "../http/preconditions.ts"
+import { stamp, unmet } from "../http/preconditions.ts"
 import { type Call, jsonResponse, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { matching, type Page, pageOf } from "../listing/listing.ts"
@@ -97,7 +97,7 @@ export const listGet: Operation<ListInput> = {
     // Parsing the largest list takes half of the time that one turn of the event loop may take.
     yield* Effect.yieldNow
     const target = { timestamp: list.lastModified, exists: true }
-    yield* checked(notModified(preconditions, target) ?? violated(preconditions, target))
+    yield* checked(unmet(preconditions, target, "read"))
     return yield* responseOf(list, listing, call)
   }, listsAtOnce.withPermit),
   doc: {
@@ -130,7 +130,8 @@ export const listDelete: Operation<ListInput> = {
     return yield* changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
-        yield* checked(violated(preconditions, { timestamp: list.lastModified, exists: true }))
+        const target = { timestamp: list.lastModified, exists: true }
+        yield* checked(unmet(preconditions, target, "write"))
         yield* spent
         const selected = yield* matching(rowsOf(list), listing)
         const page = yield* pageOf(selected, listing, limit)

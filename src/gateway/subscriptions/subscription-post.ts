@@ -8,7 +8,7 @@ import type { StoredSubscription, SubscriptionList } from "#domain/subscription/
 import { changeList } from "../changes.ts"
 import { changed, type Decision, unchanged } from "../decision.ts"
 import { checked, type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
-import { stamp, violated } from "../http/preconditions.ts"
+import { stamp, unmet } from "../http/preconditions.ts"
 import { type ApiResponse, type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import type { Writer } from "../write.ts"
@@ -92,14 +92,15 @@ export const subscriptionPost: Operation<PostInput> = {
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, posted.id)
         if (existing === undefined) {
-          // A new subscription changes the list, so If-Match refers to the list. `If-None-Match: *`
-          // is true.
+          // A new subscription changes the list, so If-Match refers to the list. If-None-Match
+          // refers to the subscription: it is true.
           const ifMatch = { ...preconditions, ifNoneMatch: undefined }
-          yield* checked(violated(ifMatch, { timestamp: list.lastModified, exists: true }))
+          const target = { timestamp: list.lastModified, exists: true }
+          yield* checked(unmet(ifMatch, target, "write"))
           return yield* store(call, list, yield* joined(list, posted), now, 201)
         }
         const timestamp = existing["last_modified"] as number
-        yield* checked(violated(preconditions, { timestamp, exists: true, existing }))
+        yield* checked(unmet(preconditions, { timestamp, exists: true, existing }, "write"))
         const decision = yield* decideStored(call, list, posted, now)
         const stored = list.subscriptions[posted.id]!
         return hasSameKeys(stored.data, posted.data) ? decision : warned(decision)

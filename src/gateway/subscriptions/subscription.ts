@@ -8,7 +8,7 @@ import { renewables } from "#domain/subscription/tombstone.ts"
 import { changeList, listOf } from "../changes.ts"
 import { changed } from "../decision.ts"
 import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
-import { notModified, stamp, violated } from "../http/preconditions.ts"
+import { stamp, unmet } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { type ListInput, readQuery } from "../listing/read-query.ts"
@@ -37,7 +37,7 @@ export const subscriptionGet: Operation<ListInput> = {
     const existing = viewOf(yield* listOf(call.caller!.user), id)
     if (existing === undefined) return yield* unknownSubscription(id)
     const target = targetOf(existing)
-    yield* checked(notModified(preconditions, target) ?? violated(preconditions, target))
+    yield* checked(unmet(preconditions, target, "read"))
     const row: Row = { own: { id, last_modified: target.timestamp }, data: existing }
     return ok({ data: project(row, fields) }, { ...stamp(target.timestamp), ...noStore })
   }),
@@ -71,7 +71,7 @@ export const subscriptionPut: Operation<PostInput> = {
           existing === undefined
             ? { timestamp: list.lastModified, exists: false }
             : targetOf(existing)
-        yield* checked(violated(preconditions, target))
+        yield* checked(unmet(preconditions, target, "write"))
         return yield* store(call, list, posted, now, existing === undefined ? 201 : 200)
       })
     )
@@ -107,7 +107,7 @@ export const subscriptionDelete: Operation<ListInput> = {
       Effect.fnUntraced(function* (list, now) {
         const existing = viewOf(list, id)
         if (existing === undefined) return yield* decideUnknown(list, user, id)
-        yield* checked(violated(preconditions, targetOf(existing)))
+        yield* checked(unmet(preconditions, targetOf(existing), "write"))
         const lastModified = nextTimestamp(list, now)
         const data = project({ own: tombstone(id, lastModified), data: {} }, fields)
         return changed(

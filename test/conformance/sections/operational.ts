@@ -76,7 +76,7 @@ export const operational: ReadonlyArray<Case> = [
       }
     })
   }),
-  ...['"another", "KEY"', 'W/"KEY"', "*"].map((tags) =>
+  ...['"another", "KEY"', 'W/"KEY"', '"a,b" ,, W/"KEY",', "*"].map((tags) =>
     define({
       name: `does not send the key again to who has it: ${tags}`,
       given: publicKeyOf,

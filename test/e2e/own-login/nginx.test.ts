@@ -1,6 +1,5 @@
 // The blocks for nginx of all documents, in a real nginx: what reaches the service, and what stays
 // with the site.
-import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { globSync, readFileSync } from "node:fs"
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
@@ -9,37 +8,12 @@ import { fileURLToPath } from "node:url"
 import { SignJWT } from "jose"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, until } from "#test/client.ts"
-import { makeFolder } from "#test/folder.ts"
 import { blocksOf } from "#test/identity/document.ts"
-import { claimPort } from "#test/ports.ts"
+import { isNginxMissing, startNginx } from "#test/nginx.ts"
 import { blockOf, type Owner, secret, startOwner } from "./owner.ts"
 
-const isMissing = spawnSync("nginx", ["-v"]).status !== 0
-if (isMissing) process.stderr.write("skipped: the blocks for nginx (it is not installed here)\n")
-
-/** nginx with a server of these lines. */
-const startNginx = async (lines: string) => {
-  const port = await claimPort()
-  const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-    (each) => `${each}_temp_path ${each};`
-  )
-  const server = `server { listen 127.0.0.1:${port}; ${lines} }`
-  const folder = await makeFolder({
-    "nginx.conf": `daemon off; master_process off; pid nginx.pid; events {}
-      http { access_log off; ${paths.join(" ")} ${server} }`
-  })
-  const args = ["-p", folder.path, "-e", "stderr", "-c", "nginx.conf"]
-  const nginx = spawn("nginx", args, { stdio: "inherit" })
-  const exited = once(nginx, "exit")
-  return {
-    url: `http://localhost:${port}`,
-    [Symbol.asyncDispose]: async () => {
-      nginx.kill("SIGKILL")
-      await exited
-      await folder[Symbol.asyncDispose]()
-    }
-  }
-}
+if (isNginxMissing)
+  process.stderr.write("skipped: the blocks for nginx (it is not installed here)\n")
 
 /** A server that keeps the headers of each request. */
 const startListener = async (respond: (response: ServerResponse) => void) => {
@@ -74,7 +48,7 @@ const first = async (ask: () => ReturnType<typeof call>) =>
     (answer) => answer !== undefined
   ))!
 
-describe.skipIf(isMissing)("nginx by the documents", () => {
+describe.skipIf(isNginxMissing)("nginx by the documents", () => {
   const opened = new AsyncDisposableStack()
   let owner: Owner
   let nginx: Awaited<ReturnType<typeof startNginx>>
