@@ -34,6 +34,7 @@ import { refuseFewerCopies } from "#nats/admin/replicas.ts"
 import { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import { whenReady } from "#nats/connection/ready.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { copiesLayer } from "#nats/watch/copies.ts"
 import { fullnessLayer } from "#nats/watch/fullness.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
 import { followServerTime } from "#nats/watch/server-time.ts"
@@ -186,7 +187,7 @@ const running = (start: Start) => {
     Layer.provide(
       Layer.effectDiscard(whenReady("secrets", secretsChecked(start), waitMillisOf(settings)))
     ),
-    Layer.provide(fullnessLayer),
+    Layer.provide([fullnessLayer, copiesLayer]),
     Layer.provide(followServerTime(clock)),
     Layer.provide(Space.layer),
     Layer.provide(Upkeep.layer),

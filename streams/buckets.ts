@@ -158,6 +158,8 @@ export const keys = {
   publishers: (channel: ChannelToken) => entryKey<"publishers">(`${channel}.publishers`),
   /** `hash`: that of a token. No channel token begins with `=token`. */
   token: (hash: string) => entryKey<"token">(`=token.${hash}`),
+  /** Wildcard over all tokens. */
+  tokens: entryKey<"token">("=token.*"),
   lease: (follower: string) => entryKey<"lease">(`lease.${follower}`),
   usedPageToken: (nonce: string) => entryKey<"usedPageToken">(`page.${nonce}`),
   /** `key`: an HMAC of a token, never the token. */

@@ -12,7 +12,7 @@ import { Processes } from "#nats/connection/processes.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
-import { refusing, Space } from "#nats/watch/space.ts"
+import { Space } from "#nats/watch/space.ts"
 import { Upkeep } from "#nats/watch/upkeep.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -31,7 +31,7 @@ export const HealthView = Schema.StructWithRest(
     storage: Schema.Boolean,
     cache: Schema.Boolean,
     permission: Schema.Boolean,
-    /** Whether no stream or bucket is full. */
+    /** Whether no stream or bucket is so full that some requests get 507. */
     space: Schema.Boolean,
     /** Whether broadcasts are planned and pushes delivered, if there are any. */
     delivery: Schema.Boolean,
@@ -81,9 +81,9 @@ const permission = Effect.gen(function* () {
 })
 
 const space = Effect.gen(function* () {
-  const { isFull, look } = yield* Space
+  const { isRefusing, look } = yield* Space
   yield* look
-  return !isFull(refusing)
+  return !isRefusing()
 })
 
 /** A check that another part of this process adds, such as whether an identity provider works. */

@@ -3,9 +3,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import { Backlog, type Waiting } from "#nats/watch/backlog.ts"
-import { Space } from "#nats/watch/space.ts"
+import { refusals, Space } from "#nats/watch/space.ts"
 import { consumers } from "#streams/index.ts"
-import { type BacklogState, showBacklog, showRoom } from "#telemetry/nats-metrics.ts"
+import { type BacklogState, showBacklog, showRefusal, showRoom } from "#telemetry/nats-metrics.ts"
 import { isOfProcess } from "#telemetry/process-metrics.ts"
 
 /** The Content-Type of the text. */
@@ -47,16 +47,22 @@ const readBacklog = Effect.gen(function* () {
   showBacklog(latest, known, yield* Clock.currentTimeMillis)
 })
 
+/** The API shows these to nobody: the process as a program, and the names of tokens. */
+const isForOperators = (name: string): boolean =>
+  isOfProcess(name) || name.startsWith("bellcast_token_")
+
 /**
  * The metrics. What NATS does not say within 2 s is shown as it was last. `anybody`: without those
- * of the process as a program.
+ * for operators.
  */
 export const metricsText = Effect.fnUntraced(function* (reader: "operator" | "anybody") {
   yield* readBacklog
   const { isFull, rooms } = yield* Space
-  for (const room of rooms()) showRoom({ ...room, full: isFull([room.stream]) })
+  for (const room of rooms()) showRoom(room)
+  for (const { refused, share, stream } of refusals)
+    showRefusal(stream, refused, isFull([stream], share))
   const shown = [...(yield* Metric.MetricRegistry)].filter(
-    ([, { id }]) => reader === "operator" || !isOfProcess(id)
+    ([, { id }]) => reader === "operator" || !isForOperators(id)
   )
   // Loaded with the first request: it brings a part of an HTTP server of its own, 7 MiB.
   const { format } = yield* Effect.promise(() => import("effect/observability/PrometheusMetrics"))

@@ -31,8 +31,25 @@ const showBytesMax = gauge(
 )
 const showFull = gauge(
   "bellcast_stream_full",
-  "1 while a stream has less than 5 % of its bytes left, and requests that make it " +
-    "grow are refused. Of the whole service"
+  "1 while requests get 507 because a stream has too little room for what is refused: what users " +
+    "store, looks of operators, all growth. Of the whole service"
+)
+const showCurrent = gauge(
+  "bellcast_stream_copies",
+  "Copies of a stream that are current. Of the whole service"
+)
+const showWanted = gauge(
+  "bellcast_stream_copies_wanted",
+  "Copies that a stream should have. Of the whole service"
+)
+const showTrouble = gauge(
+  "bellcast_nats_trouble",
+  "1 while NATS stores nothing although this process reaches it, by what is wrong: frozen, " +
+    "disabled, leaderless"
+)
+const showAhead = gauge(
+  "bellcast_clock_ahead_seconds",
+  "How far the clock of this machine is ahead of that of NATS; negative: behind"
 )
 const facts = [
   "broadcast.finished",
@@ -111,14 +128,37 @@ export interface Room {
   readonly stream: string
   readonly bytes: number
   readonly bytesMax: number
-  readonly full: boolean
 }
 
-export const showRoom = ({ bytes, bytesMax, full, stream }: Room): void => {
+export const showRoom = ({ bytes, bytesMax, stream }: Room): void => {
   showBytes({ stream }, bytes)
   showBytesMax({ stream }, bytesMax)
-  showFull({ stream }, full ? 1 : 0)
 }
+
+/** Shows whether something is refused because of a stream. */
+export const showRefusal = (stream: string, refused: string, isRefused: boolean): void =>
+  showFull({ stream, refused }, Number(isRefused))
+
+/** Shows how many copies of each stream there are. */
+export const showCopies = (
+  copies: ReadonlyArray<{
+    readonly stream: string
+    readonly current: number
+    readonly wanted: number
+  }>
+): void => {
+  for (const { current, stream, wanted } of copies) {
+    showCurrent({ stream }, current)
+    showWanted({ stream }, wanted)
+  }
+}
+
+/** Shows each kind of trouble, and which one NATS has. Undefined: none. */
+export const showNatsTrouble = (kinds: ReadonlyArray<string>, now: string | undefined): void => {
+  for (const kind of kinds) showTrouble({ kind }, Number(kind === now))
+}
+
+export const showClockAhead = (millis: number): void => showAhead({}, millis / 1000)
 
 /** Counts the repair of a consumer that somebody deleted, paused or changed. */
 export const countRepair = (consumer: string, repair: (typeof repairs)[number]): void =>

@@ -1,6 +1,8 @@
 // Metrics of this process as a program: CPU, memory, descriptors, event loop, garbage. Their names
 // are those of Prometheus clients, so that existing dashboards work.
+
 import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { totalmem } from "node:os"
 import * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
 import packageJson from "../../package.json" with { type: "json" }
@@ -8,7 +10,7 @@ import { garbageKinds, type Lag, watchEventLoop, watchGarbage } from "./event-lo
 
 /** Whether a metric is one of these: the API shows them to nobody. */
 export const isOfProcess = (name: string): boolean =>
-  /^(process|nodejs|bellcast_cache)_|^bellcast_build_info$/.test(name)
+  /^(process|nodejs|bellcast_cache|bellcast_memory)_|^bellcast_build_info$/.test(name)
 
 const context = Context.empty()
 
@@ -71,11 +73,15 @@ const cpu = (name: string, description: string, ...modes: Array<keyof NodeJS.Cpu
 const memory = (name: string, description: string, part: keyof NodeJS.MemoryUsage) =>
   gauge(name, description, () => process.memoryUsage()[part])
 
+/** The limit of the cgroup, in which nothing else may run, or the memory of the machine. */
+const memoryLimit = (): number => Math.min(totalmem(), process.constrainedMemory() || Infinity)
+
 const resources = () => [
   cpu("process_cpu_user_seconds_total", "CPU time in user mode", "user"),
   cpu("process_cpu_system_seconds_total", "CPU time in the kernel", "system"),
   cpu("process_cpu_seconds_total", "CPU time in user mode and in the kernel", "user", "system"),
   memory("process_resident_memory_bytes", "Physical memory of the process", "rss"),
+  gauge("bellcast_memory_limit_bytes", "Memory of the container or machine", memoryLimit),
   memory("nodejs_heap_size_total_bytes", "Heap that V8 has reserved", "heapTotal"),
   memory("nodejs_heap_size_used_bytes", "Heap that V8 uses, garbage included", "heapUsed"),
   memory("nodejs_external_memory_bytes", "Memory outside the heap that objects hold", "external")

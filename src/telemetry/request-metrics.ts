@@ -1,4 +1,5 @@
 // Metrics of HTTP requests, of their credentials, and of the limits on connections.
+import { gauge as readGauge } from "./process-metrics.ts"
 import { counter, gauge, histogram } from "./series.ts"
 
 const requestSecondsBounds = [
@@ -82,3 +83,20 @@ export const authenticated = (policy: string, result: AuthenticationResult): voi
 /** Shows the counts of these policies from 0 on. */
 export const authenticationsOf = (policies: ReadonlyArray<string>): void =>
   countAuthentication.fromZero({ policy: policies })
+
+const showExpiry = (token: string, seconds: number) =>
+  readGauge(
+    "bellcast_token_expires_timestamp_seconds",
+    "When a token of a server ends that may be used now, in seconds since 1970",
+    () => seconds,
+    { token }
+  )
+let expiries: ReadonlyArray<ReturnType<typeof showExpiry>> = []
+
+/** Shows when each of these tokens ends, and no other. `expiresAt`: in milliseconds since 1970. */
+export const showTokens = (
+  tokens: ReadonlyArray<{ readonly name: string; readonly expiresAt: number }>
+): void => {
+  for (const { remove } of expiries) remove()
+  expiries = tokens.map(({ expiresAt, name }) => showExpiry(name, expiresAt / 1000))
+}

@@ -2,7 +2,7 @@
 // lives as long as its publisher said.
 import { assert, it } from "vitest"
 import { subjects } from "#streams/subjects.ts"
-import { finished, join, publish, until } from "../support/client.ts"
+import { call, finished, join, publish, until } from "../support/client.ts"
 import { wrongClock } from "../support/clock.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
@@ -54,5 +54,8 @@ it("keeps its waits, in a worker an hour ahead and in one that is set back an ho
   assert.isAtMost(Math.max(...ttls), ttlSeconds)
   assert.deepEqual(push.faults, [])
   assert.match(ahead.output(), /"aheadSeconds":3600,.*clock of this machine/)
+  const { body } = await call(ahead.metricsUrl(), "GET", "/metrics")
+  const shown = Number(/^bellcast_clock_ahead_seconds (\S+)$/m.exec(body)?.[1])
+  assert.approximately(shown, hourMillis / 1000, 10)
   await until(logs, ([, log]) => /"aheadSeconds":-3600,.*clock of this machine/.test(log!))
 })

@@ -3,6 +3,7 @@
 import { once } from "node:events"
 import { get } from "node:http"
 import { connect, createServer, type Socket } from "node:net"
+import { totalmem } from "node:os"
 import { text } from "node:stream/consumers"
 import { ConfigProvider, Effect, Exit, Layer, Logger, Scope } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
@@ -102,6 +103,8 @@ describe("the metrics port", { timeout: 60_000 }, () => {
     assert.isAbove(read("process_cpu_seconds_total"), 0)
     assert.isAbove(read("process_resident_memory_bytes"), 10 ** 7)
     assert.isAbove(read("nodejs_heap_size_used_bytes"), 10 ** 6)
+    const limit = read("bellcast_memory_limit_bytes")
+    assert.isTrue(limit > 10 ** 7 && limit <= totalmem(), `${limit}`)
     assert.isAbove(read('nodejs_eventloop_time_seconds_total{state="active"}'), 0)
     assert.isAtLeast(read("nodejs_eventloop_lag_max_seconds"), 0)
     assert.isAtLeast(read('nodejs_gc_duration_seconds_count{kind="major"}'), 0)

@@ -35,8 +35,9 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     assert.equal((await room.subscribe("bob")).status, 507)
     assert.equal((await room.register("news", "bob")).status, 507)
     const metrics = (await call(room.service.url, "GET", "/__metrics__")).body
-    assert.include(metrics, 'bellcast_stream_full{stream="BELLCAST_LOG"} 1')
-    assert.include(metrics, 'bellcast_stream_full{stream="KV_bellcast_channels"} 0')
+    assert.include(metrics, 'bellcast_stream_full{stream="BELLCAST_LOG",refused="growth"} 1')
+    const channels = 'bellcast_stream_full{stream="KV_bellcast_channels",refused="growth"} 0'
+    assert.include(metrics, channels)
     assert.match(metrics, /^bellcast_stream_bytes\{stream="KV_bellcast_channels"\} [1-9]/mu)
     // What is held already is no growth.
     assert.equal((await room.register("news", "ann")).status, 202)
@@ -68,7 +69,11 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     await becomes(() => room.register("news", `kay${tries++}`), 507)
     assert.equal((await room.subscribe("kay")).status, 507)
     assert.equal((await room.broadcast("news")).status, 202)
-    assert.isTrue((await room.heartbeat()).body.space)
+    // Users get 507: an operator must hear of that.
+    assert.isFalse((await room.heartbeat()).body.space)
+    const metrics = (await call(room.service.url, "GET", "/__metrics__")).body
+    assert.include(metrics, 'bellcast_stream_full{stream="BELLCAST_LOG",refused="users"} 1')
+    assert.include(metrics, 'bellcast_stream_full{stream="BELLCAST_LOG",refused="growth"} 0')
     await grow()
     await becomes(() => room.subscribe("kay"), 201)
   })

@@ -11,6 +11,7 @@ import { hashOfToken, isOwnToken, ownTokenPrefix } from "../tokens/own-token.ts"
 import { invalidToken, type Known, unknownToken } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 import { makeLastUse } from "./last-use.ts"
+import { showTokenExpiry } from "./token-expiry.ts"
 
 /**
  * A revoked token works this long, beside the milliseconds that the projection takes. A read of the
@@ -21,6 +22,7 @@ const lifetimeMillis = 500
 export const token = Effect.fnUntraced(function* (name: string) {
   const buckets = yield* Buckets
   const used = yield* makeLastUse
+  yield* showTokenExpiry
   const unavailable = (cause: unknown) => new IdentityUnavailable({ policy: name, cause })
   const verify = Effect.fnUntraced(function* (text: string) {
     if (!isOwnToken(text)) return invalidToken

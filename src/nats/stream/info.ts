@@ -28,7 +28,15 @@ export interface StreamInfo {
     readonly metadata?: Readonly<Record<string, string>>
   }
   /** Absent: a server of its own. */
-  readonly cluster?: { readonly leader?: string }
+  readonly cluster?: {
+    readonly leader?: string
+    /** The copies of other servers than the leader. */
+    readonly replicas?: ReadonlyArray<{
+      readonly name: string
+      readonly current: boolean
+      readonly offline?: boolean
+    }>
+  }
   readonly state: {
     readonly messages: number
     readonly bytes: number

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { streams } from "#streams/index.ts"
-import { fullShare, type Room, roomsOf, usersShare } from "./space.ts"
+import { fullShare, type Room, refusals, roomsOf, usersShare } from "./space.ts"
 import { type Look, StreamWatch } from "./streams.ts"
 
 /** A log line is due when a stream reaches one of these shares of its bytes. */
@@ -53,6 +53,9 @@ const write = (level: number, before: number, { bytes, bytesMax, stream }: Room)
   )
 }
 
+/** False: the bucket `cache`, in which a new entry takes the place of the oldest. */
+const isRefusing = (room: Room) => refusals.some(({ stream }) => stream === room.stream)
+
 /** Logs one line when a stream, also that of a bucket, reaches a share of its bytes. */
 export const fullnessLayer = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -65,7 +68,7 @@ export const fullnessLayer = Layer.effectDiscard(
       return level === before ? Effect.void : write(level, before, room)
     }
     const writeChanges = (look: Look) =>
-      Effect.forEach(roomsOf(look), writeChange, { discard: true })
+      Effect.forEach(roomsOf(look).filter(isRefusing), writeChange, { discard: true })
     yield* watch.tell((look) => (look === undefined ? Effect.void : writeChanges(look)))
   })
 )

@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import { showNatsTrouble } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { isNotReady } from "../connection/ready.ts"
@@ -56,6 +57,7 @@ export class ServerHealth extends Context.Service<
       const look = Effect.gen(function* () {
         const before = trouble
         trouble = yield* troubleOf(nats)
+        showNatsTrouble(Object.keys(messages), trouble?.kind)
         if (trouble !== undefined) yield* logs[trouble.kind]({ streams: trouble.streams.join(",") })
         else if (before !== undefined)
           yield* Effect.logInfo("nats-server stores again", { streams: before.streams.join(",") })

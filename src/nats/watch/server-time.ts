@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { Reading, ServiceClock } from "#clock/service-clock.ts"
 import { streams } from "#streams/index.ts"
+import { showClockAhead } from "#telemetry/nats-metrics.ts"
 import { Nats } from "../connection/connection.ts"
 import { unavailable } from "../connection/errors.ts"
 import { streamInfo } from "../stream/info.ts"
@@ -53,6 +54,7 @@ export const followServerTime = (clock: ServiceClock) =>
           yield* Effect.logWarning("the clock of NATS was set: the service follows", shown(changed))
         isFirst = false
         const ahead = clock.aheadMillis()
+        showClockAhead(ahead)
         if (Math.abs(ahead - saidMillis) < wrongMillisMin) return
         saidMillis = ahead
         yield* Math.abs(ahead) < wrongMillisMin

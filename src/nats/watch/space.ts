@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { bucketNames, bucketStream, buckets } from "#streams/buckets.ts"
-import { allStreams } from "#streams/index.ts"
+import { allStreams, streamNames, streams } from "#streams/index.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { NatsUnavailable } from "../connection/errors.ts"
 import { type Look, StreamWatch } from "./streams.ts"
@@ -43,15 +43,29 @@ export const isFull = (
 ): boolean => bytesMax > 0 && bytes >= share * bytesMax
 
 /** The streams that refuse messages when they are full. The bucket `cache` deletes instead. */
-export const refusing: ReadonlyArray<string> = [
+const refusing: ReadonlyArray<string> = [
   ...allStreams.map(({ name }) => name),
   ...bucketNames.filter((bucket) => !buckets[bucket].forgets).map(bucketStream)
 ]
 
-/** The sizes of the streams that refuse messages when they are full. */
-export const roomsOf = ({ streams }: Look): ReadonlyArray<Room> =>
-  refusing.flatMap((stream) => {
-    const info = streams.get(stream)
+/**
+ * What requests get 507 for, and from which share of a stream on: what `users` store, but for
+ * broadcasts of publishers; `looks` of operators at people; and all `growth`.
+ */
+export const refusals: ReadonlyArray<{
+  readonly stream: string
+  readonly refused: "users" | "looks" | "growth"
+  readonly share: number
+}> = [
+  { stream: streams.log.name, refused: "users", share: usersShare },
+  { stream: streams.work.name, refused: "looks", share: usersShare },
+  ...refusing.map((stream) => ({ stream, refused: "growth" as const, share: fullShare }))
+]
+
+/** The sizes of all streams. */
+export const roomsOf = (look: Look): ReadonlyArray<Room> =>
+  streamNames.flatMap((stream) => {
+    const info = look.streams.get(stream)
     return info === undefined
       ? []
       : [{ stream, bytes: info.state.bytes, bytesMax: info.config.max_bytes }]
@@ -64,6 +78,8 @@ export class Space extends Context.Service<
     readonly rooms: () => ReadonlyArray<Room>
     /** Whether one of these streams has reached a share, by its latest size or a refusal since. */
     readonly isFull: (streams: ReadonlyArray<string>, share?: number) => boolean
+    /** Whether requests of some kind get 507 now. */
+    readonly isRefusing: () => boolean
     /** Reports that the server refused a write for lack of room. Valid until the next `look`. */
     readonly refused: (stream: string) => Effect.Effect<void>
     /** Reads the sizes of all streams now. */
@@ -76,21 +92,23 @@ export class Space extends Context.Service<
       const watch = yield* StreamWatch
       let rooms: ReadonlyArray<Room> = []
       /** Streams that refused a write, and when, by the monotonic clock. */
-      const refusals = new Map<string, number>()
+      const refusedAt = new Map<string, number>()
       const warn = makeRateLimitedLog("a stream has no room for what it was given", Effect.logError)
       const see = (look: Look) => {
         rooms = roomsOf(look)
-        for (const [stream, at] of refusals) if (at < look.began) refusals.delete(stream)
+        for (const [stream, at] of refusedAt) if (at < look.began) refusedAt.delete(stream)
         return rooms
       }
       yield* watch.tell((look) => Effect.sync(() => void (look !== undefined && see(look))))
+      const isAnyFull: Space["Service"]["isFull"] = (names, share) =>
+        names.some((name) => refusedAt.has(name)) ||
+        rooms.some((room) => names.includes(room.stream) && isFull(room, share))
       return Space.of({
         rooms: () => rooms,
-        isFull: (names, share) =>
-          names.some((name) => refusals.has(name)) ||
-          rooms.some((room) => names.includes(room.stream) && isFull(room, share)),
+        isFull: isAnyFull,
+        isRefusing: () => refusals.some(({ share, stream }) => isAnyFull([stream], share)),
         refused: Effect.fnUntraced(function* (stream: string) {
-          refusals.set(stream, yield* monotonicMillis)
+          refusedAt.set(stream, yield* monotonicMillis)
           yield* warn({ stream })
         }),
         look: Effect.map(watch.look, see)
