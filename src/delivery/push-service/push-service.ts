@@ -61,6 +61,8 @@ export class PushService {
   readonly #queue: ReturnType<typeof makeQueue>
   readonly #unpublished = new Unpublished()
   readonly #notices: Notices
+  /** The last probe of the connectivity breaker. */
+  #probe: Push | undefined
   readonly #remembered: PushServiceOptions["remembered"]
 
   constructor(origin: string, key: string, options: PushServiceOptions) {
@@ -104,22 +106,27 @@ export class PushService {
     return deferred("lane-slow", fullMillis(now - acceptedAt))
   }
 
-  /** Returns why a push must not be sent now; undefined: send it. */
+  /**
+   * Returns why a push must not be sent now; undefined: send it. Only a push that passes every
+   * check is noted as a probe: one that is deferred after all would make all others wait for it.
+   */
   deferral(push: Push, now: number): Deferred | undefined {
-    // First, because the breakers would take a push that is not sent for their probe.
     const closedUntil = this.#window.closedUntil(now)
     if (closedUntil !== undefined) return deferred("lane-throttled", closedUntil - now)
-    const unreachableUntil = this.#connectivity.admit(now)
+    const unreachableUntil = this.#connectivity.deferral(now)
     if (unreachableUntil !== undefined) return deferred("unreachable", unreachableUntil - now)
     if (push.saidGone && !this.#massGone.mayProbe(push, now)) return massGoneWait(push, now)
+    // The last check, because it notes its probe at once.
     const until = this.#credentials.admit(push, now)
     if (until !== undefined) return deferred("breaker-open", until - now)
+    if (this.#connectivity.probes(now)) this.#probe = push
     if (push.saidGone) this.#massGone.probes(push, now)
     return undefined
   }
 
   /** Notes that a push which `deferral` let pass was held, and not sent. */
   held(push: Push): void {
+    if (this.#probe === push) this.#connectivity.giveBack()
     this.#massGone.held(push)
   }
 

@@ -17,14 +17,24 @@ export class CircuitBreaker {
     return end === undefined ? "closed" : now < end ? "open" : "half-open"
   }
 
-  /** Undefined: send the push (while half-open, as a probe). Else the time to come back. */
-  admit(now: number): number | undefined {
+  /** Undefined: a push may be sent; {@link probes} says that it is. Else the time to come back. */
+  deferral(now: number): number | undefined {
     const end = this.#openUntil
     if (end === undefined) return undefined
     if (now < end) return end
-    if (now < this.#probedUntil) return this.#probedUntil
+    return now < this.#probedUntil ? this.#probedUntil : undefined
+  }
+
+  /** Notes that a push is sent. Returns whether it is a probe, for which others wait. */
+  probes(now: number): boolean {
+    if (this.#openUntil === undefined) return false
     this.#probedUntil = now + this.#probeMillis
-    return undefined
+    return true
+  }
+
+  /** Notes that the last probe was not sent after all: the next push may be one. */
+  giveBack(): void {
+    this.#probedUntil = 0
   }
 
   open(millis: number, now: number): void {

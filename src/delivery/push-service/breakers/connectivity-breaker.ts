@@ -29,9 +29,19 @@ export class ConnectivityBreaker {
     return this.#circuit.stateAt(now)
   }
 
-  /** Undefined: send the push. Else the time to come back. */
-  admit(now: number): number | undefined {
-    return this.#circuit.admit(now)
+  /** Undefined: a push may be sent; {@link probes} says that it is. Else the time to come back. */
+  deferral(now: number): number | undefined {
+    return this.#circuit.deferral(now)
+  }
+
+  /** Notes that a push is sent. Returns whether it is a probe, for which others wait. */
+  probes(now: number): boolean {
+    return this.#circuit.probes(now)
+  }
+
+  /** Notes that the last probe was not sent after all: the next push may be one. */
+  giveBack(): void {
+    this.#circuit.giveBack()
   }
 
   /** Notes a response of any status. Returns whether it ends the waiting, or a silence. */
