@@ -23,6 +23,7 @@ export type DeadReason = (typeof deadReasons)[number]
 /** Reasons for which an attempt failed and another one is made. */
 export const retryReasons = [
   "throttled",
+  "dropped",
   "server-error",
   "unknown-host",
   "dns",

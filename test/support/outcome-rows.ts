@@ -145,6 +145,8 @@ export const outcomeRows: ReadonlyArray<readonly [name: string, row: Row]> = [
   ["429", again("429 retry-after 1")],
   ["429 for ever", { ...usedUp("429", "throttled", 429) }],
   ["a success that WNS throttles", again("200 x-wns-status: channelthrottled")],
+  ["a success that WNS drops", again("200 x-wns-status: dropped")],
+  ["a success that WNS always drops", usedUp("200 x-wns-status: dropped", "dropped", 200)],
   ["a removal that WNS throttles", again("410 x-wns-notificationstatus: appthrottled")],
 
   ...each(

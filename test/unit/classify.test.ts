@@ -116,6 +116,33 @@ const rows: ReadonlyArray<Row> = [
   ],
   [410, "failed", "throttled", { host: wns, headers: { "x-wns-status": "channelthrottled" } }],
   [201, "delivered", "accepted", { host: wns, headers: { "x-wns-status": "received" } }],
+  [200, "failed", "dropped", { host: wns, headers: { "x-wns-status": "dropped" } }],
+  [
+    201,
+    "failed",
+    "dropped",
+    { host: wns, headers: { "x-wns-status": "received", "x-wns-notificationstatus": "Dropped" } }
+  ],
+  [
+    200,
+    "failed",
+    "throttled",
+    {
+      host: wns,
+      headers: { "x-wns-status": "dropped", "x-wns-notificationstatus": "channelthrottled" }
+    }
+  ],
+  [410, "gone", "gone", { host: wns, headers: { "x-wns-status": "dropped" } }],
+  [400, "dead", "refused", { host: wns, headers: { "x-wns-status": "dropped" } }],
+  // Words that say nothing about what became of the push.
+  [201, "delivered", "accepted", { host: wns, headers: { "x-wns-status": "queued" } }],
+  [
+    201,
+    "delivered",
+    "accepted",
+    { host: wns, headers: { "x-wns-deviceconnectionstatus": "disconnected" } }
+  ],
+  [201, "delivered", "accepted", { host: fcm, headers: { ttl: "0", location: "/m/1" } }],
 
   ...[408, 425, 500, 502, 503, 504, 506, 507, 511, 520, 521, 522, 523, 524, 525, 526, 527, 599].map(
     (status): Row => [status, "failed", "server-error"]
@@ -174,7 +201,7 @@ describe("an answer of a push service", () => {
         "x-wns-notificationstatus",
         "x-wns-error-description"
       ),
-      fc.oneof(fc.string(), fc.constantFrom("appthrottled", "received", "Ttl", "5"))
+      fc.oneof(fc.string(), fc.constantFrom("appthrottled", "dropped", "received", "Ttl", "5"))
     )
     const text = fc.oneof(words, fc.string({ unit: "binary" }))
     fc.assert(

@@ -58,6 +58,7 @@ const responses: ReadonlyArray<Answer | NoAnswer> = [
   received(400, "BadWebPushTopic"),
   received(400, "VapidPkHashMismatch"),
   received(400, "", { "x-wns-error-description": "bad TTL" }),
+  received(200, "", { "x-wns-status": "dropped" }),
   ...[
     "ADDRESS_NOT_ALLOWED",
     "BELLCAST_EXCESSIVE",

@@ -36,7 +36,8 @@ describe("a strike", () => {
         "unreachable",
         "network",
         "server-error",
-        "throttled"
+        "throttled",
+        "dropped"
       ] as const
     ).map((reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const),
     ...(["refused", "too-large", "bad-topic", "bad-ttl", "suspended"] as const).map(

@@ -85,11 +85,24 @@ export const reasonOfError = (code: string): RetryReason => {
   return "network"
 }
 
-const isThrottled = (status: number, headers: Answer["headers"], host: string): boolean =>
+/**
+ * What Microsoft's WNS says besides the status, with a 2xx too: `received`, `dropped`,
+ * `channelthrottled` or `appthrottled`. An unknown word is taken for `received`, because a push that
+ * was taken must not be sent again.
+ */
+const wnsWordOf = (headers: Answer["headers"]): "throttled" | "dropped" | undefined => {
+  const status = headers["x-wns-status"]
+  const notificationStatus = headers["x-wns-notificationstatus"]
+  if (status === undefined && notificationStatus === undefined) return undefined
+  const words = `${status} ${notificationStatus}`
+  if (/throttled/i.test(words)) return "throttled"
+  return /\bdropped\b/i.test(words) ? "dropped" : undefined
+}
+
+const isThrottled = (status: number, wnsWord: string | undefined, host: string): boolean =>
   status === 429 ||
   (status === 406 && host.endsWith(".notify.windows.com")) ||
-  (/throttled/i.test(`${headers["x-wns-status"]} ${headers["x-wns-notificationstatus"]}`) &&
-    (status < 300 || status >= 400))
+  (wnsWord === "throttled" && (status < 300 || status >= 400))
 
 const isTransient = (status: number): boolean =>
   status === 408 || status === 425 || (status >= 500 && status !== 501 && status !== 505)
@@ -115,8 +128,10 @@ const ofStatus = (response: Answer, host: string, now: number): ResponseResult =
     reason,
     ...parsedRetryAfter(headers, now)
   })
-  if (isThrottled(status, headers, host)) return failed("throttled")
-  if (status >= 200 && status < 300) return { kind: "delivered", reason: "accepted" }
+  const wnsWord = wnsWordOf(headers)
+  if (isThrottled(status, wnsWord, host)) return failed("throttled")
+  if (status >= 200 && status < 300)
+    return wnsWord === "dropped" ? failed(wnsWord) : { kind: "delivered", reason: "accepted" }
   if (status === 404 || status === 410) return { kind: "gone", reason: "gone" }
   if (mismatchWords[status]?.test(body)) return { kind: "failed", reason: "key-mismatch" }
   if (status === 401 || status === 403 || (status === 400 && credentialWords.test(body)))
