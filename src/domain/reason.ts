@@ -97,8 +97,18 @@ const alwaysStrikes = [
 ] as const satisfies ReadonlyArray<AttemptReason>
 /** Reasons that count as a strike only when an attempt ended with them, not a deferral. */
 const attemptStrikes = refusalReasons
+/**
+ * Refusals of the request. The request may be at fault, so they count as a strike only when the
+ * push service took such requests from others. Not `too-large`: Mozilla refuses for Android what it
+ * takes for desktops, and a shorter push would reach the same browser.
+ */
+const requestRefusals = [
+  "refused",
+  "bad-topic",
+  "bad-ttl"
+] as const satisfies ReadonlyArray<DeadReason>
 
-export const strikeReasons = [...alwaysStrikes, ...attemptStrikes] as const
+export const strikeReasons = [...alwaysStrikes, ...attemptStrikes, ...requestRefusals] as const
 export type StrikeReason = (typeof strikeReasons)[number]
 
 const isOneOf = <A extends string>(list: ReadonlyArray<A>, text: string): text is A =>
@@ -107,8 +117,11 @@ const isOneOf = <A extends string>(list: ReadonlyArray<A>, text: string): text i
 /** Returns the strike that the reason of a dead or expired push counts as; undefined: none. */
 export const strikeReasonOf = (reason: StoredReason): StrikeReason | undefined => {
   const last = reason.slice(reason.indexOf(":") + 1)
-  if (isOneOf(alwaysStrikes, last)) return last
+  if (isOneOf(alwaysStrikes, last) || isOneOf(requestRefusals, last)) return last
   // An expired push may have been deferred with all others; an attempt that counts was refused
   // alone.
   return !reason.startsWith("expired:") && isOneOf(attemptStrikes, last) ? last : undefined
 }
+
+/** Whether a push ended because its request was refused, for which the request may be at fault. */
+export const isRequestRefusal = (reason: StoredReason): boolean => isOneOf(requestRefusals, reason)

@@ -9,6 +9,7 @@ import { auditsOf } from "../support/audit.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
+import { elapsed } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
 import { scriptedDns } from "../support/scripted-dns.ts"
 import { type Service, startService } from "../support/service.ts"
@@ -16,7 +17,11 @@ import { suspend } from "../support/suspend.ts"
 import { tokenOf } from "../support/users.ts"
 
 /** Intervals of 0.3 s stand for eight hours; eight attempts are over in a second and a half. */
-const hurried = { BELLCAST_STRIKE_INTERVAL_MILLIS: "300", BELLCAST_RETRY_BASE_MILLIS: "10" }
+const strikeIntervalMillis = 300
+const hurried = {
+  BELLCAST_STRIKE_INTERVAL_MILLIS: String(strikeIntervalMillis),
+  BELLCAST_RETRY_BASE_MILLIS: "10"
+}
 
 const stack = new AsyncDisposableStack()
 let nats: TestNats
@@ -173,6 +178,96 @@ describe("a subscription that alone is refused, redirected or blocked", () => {
       (list) => list.some(({ type }) => type === "subscription.cleared/1")
     )
     assert.deepInclude(after, { type: "subscription.cleared/1", by: "push" })
+  })
+})
+
+describe("a subscription whose requests are refused while those to others are accepted", () => {
+  const badTopic = '400 {"errno":113}'
+  const refusals = [
+    ...["400", "405", "406", "411", "414", "415", "422", "431", "501", "505"],
+    ...["413", badTopic, "400 x-wns-error-description: Ttl value conflicts"]
+  ]
+
+  it("gets a strike, whatever the refusal is, but for that of its size", {
+    timeout: 90_000
+  }, async () => {
+    await using push = await startPushService()
+    const agents = [
+      ...refusals.map((step) => push.subscribe({ script: [step] })),
+      ...Array.from({ length: 20 }, () => push.subscribe())
+    ]
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await join([service.url], "refused", subscriptions, 24, "refused")
+    // Refusals of the first may be recorded before the others are accepted.
+    for (let n = 1; n <= 2; n++) {
+      const broadcast = await publish(service.url, "refused", { n }, { topic: "t" })
+      const counts = await finished(service.url, "refused", broadcast)
+      assert.deepInclude(counts, { delivered: 20, dead: refusals.length })
+    }
+    const named = ({ cause, status, strike }: Record<string, unknown>) =>
+      strike === 1 ? [`${cause} ${status}`] : []
+    const first = await until(
+      async () => (await held(nats.url, "refused", agents.length)).flatMap(named),
+      ({ length }) => length >= refusals.length - 1
+    )
+    assert.sameMembers(first, [
+      ...refusals.slice(0, 10).map((step) => `refused ${step}`),
+      ...["bad-topic 400", "bad-ttl 400"]
+    ])
+  })
+
+  it("gets none where the push service refuses the whole broadcast, or takes nothing", {
+    timeout: 90_000
+  }, async () => {
+    await using push = await startPushService()
+    await using refusing = await startPushService()
+    const script = ["201", "400", "201"]
+    const agents = [
+      ...Array.from({ length: 20 }, () => push.subscribe({ script })),
+      ...Array.from({ length: 5 }, () => refusing.subscribe({ script: ["400"] }))
+    ]
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await join([service.url], "whole", subscriptions, 24, "whole")
+    const send = async (n: number) =>
+      finished(service.url, "whole", await publish(service.url, "whole", { n }))
+    assert.deepInclude(await send(1), { delivered: 20, dead: 5 })
+    assert.deepInclude(await send(2), { delivered: 0, dead: 25 })
+    // What follows from a broadcast is stored before the next one ends.
+    assert.deepInclude(await send(3), { delivered: 20, dead: 5 })
+    assert.isAtMost(
+      (await held(nats.url, "whole", agents.length)).filter(
+        ({ type }) => type !== "subscription.cleared/1"
+      ).length,
+      1,
+      "only the first refusal of a broadcast may look as if it were alone"
+    )
+  })
+
+  it("gets a strike by broadcasts to its user alone, is suspended by the third", {
+    timeout: 90_000
+  }, async () => {
+    await using push = await startPushService()
+    const agents = [push.subscribe({ script: ["405"] }), push.subscribe()]
+    const subscriptions = agents.map(({ subscription }) => subscription)
+    await join([service.url], "direct", subscriptions.slice(0, 1), 1, "direct")
+    await join([service.url], "others", subscriptions.slice(1), 1, "others")
+    const send = async (channel: string, n: number) =>
+      finished(service.url, channel, await publish(service.url, channel, { n }))
+    await send("direct", 0)
+    assert.deepEqual(await held(nats.url, "direct", 1), [], "nothing to compare it with")
+    await send("others", 0)
+    const types = async () => (await held(nats.url, "direct", 1)).map(({ type }) => type)
+    for (let n = 1; n <= 3; n++) {
+      await send("direct", n)
+      await until(types, ({ length }) => length >= n)
+      await elapsed(strikeIntervalMillis + 50)
+    }
+    assert.deepEqual(await types(), [
+      "subscription.struck/1",
+      "subscription.struck/1",
+      "subscription.suspended/1"
+    ])
+    assert.deepInclude(await send("direct", 4), { accepted: 0 })
   })
 })
 

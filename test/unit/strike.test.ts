@@ -40,9 +40,12 @@ describe("a strike", () => {
         "dropped"
       ] as const
     ).map((reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const),
-    ...(["refused", "too-large", "bad-topic", "bad-ttl", "suspended"] as const).map(
-      (reason) => ["dead", reason, undefined] as const
-    )
+    // Only if others were not refused: see delivery/jobs/record/strikes.ts.
+    ...(["refused", "bad-topic", "bad-ttl"] as const).map(
+      (reason) => ["dead", reason, reason] as const
+    ),
+    ["dead", "too-large", undefined],
+    ["dead", "suspended", undefined]
   ])("for %s (%s) is %s", ([fate, reason, expected]) =>
     assert.strictEqual(strikeOf({ fate, reason }), expected)
   )

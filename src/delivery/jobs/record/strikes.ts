@@ -3,10 +3,12 @@
 // service end this way: then the push service, or our network, is at fault.
 import { hostname } from "node:os"
 import * as Effect from "effect/Effect"
+import { makeRoom } from "#basics/bounded.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { BroadcastRef } from "#domain/job.ts"
-import type { StrikeReason } from "#domain/reason.ts"
+import { type PushResult, pushKey } from "#domain/outcome.ts"
+import { isRequestRefusal, type StrikeReason } from "#domain/reason.ts"
 import { strike, strikeOf } from "#domain/subscription/strike.ts"
 import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -22,21 +24,82 @@ const deliveredMillis = 10 * 60_000
 
 type StrikeMessage = "subscription.struck/1" | "subscription.suspended/1" | "subscription.cleared/1"
 
-/** Knowledge of this process: how most pushes to a push service end, and the last delivered one. */
+/** Broadcasts whose pushes are compared at one push service; those begun first are dropped. */
+const comparedMax = 32
+/** Subscriptions refused in one broadcast that are remembered. */
+const refusedMax = 100
+
+/** How the pushes of one broadcast ended at one push service. */
+interface Compared {
+  accepted: number
+  refused: number
+  /** The names of the first refused subscriptions: see {@link pushKey}. */
+  readonly refusedOnes: Set<string>
+}
+
+/** What one push service made of the pushes of this process. */
+class Endings {
+  readonly #most = new Majority()
+  readonly #compared = new Map<number, Compared>()
+  #acceptedAt = Number.NEGATIVE_INFINITY
+
+  /** Whether most ended pushes are strikes. */
+  get mostStrike(): boolean {
+    return this.#most.holds
+  }
+
+  count(broadcast: number, result: PushResult, now: number): void {
+    this.#most.add(1, strikeOf(result) === undefined ? 0 : 1, now)
+    if (result.fate === "delivered") {
+      this.#acceptedAt = Math.max(this.#acceptedAt, result.at)
+      this.#of(broadcast).accepted += 1
+    } else if (isRequestRefusal(result.reason)) {
+      const compared = this.#of(broadcast)
+      compared.refused += 1
+      if (compared.refusedOnes.size < refusedMax)
+        compared.refusedOnes.add(pushKey(result.user, result.subscription))
+    }
+  }
+
+  /**
+   * Whether the refusal of a request speaks against its subscription: most others got the same
+   * broadcast. Their pushes may end later than the refused one, so earlier broadcasts that this
+   * subscription was refused count, too. A push of a broadcast to one person has no others: it is
+   * compared with those of other broadcasts, but for its TTL, which is that of the broadcast.
+   */
+  isRefusedAlone(broadcast: number, { at, reason, subscription, user }: PushResult): boolean {
+    const name = pushKey(user, subscription)
+    for (const { accepted, refused, refusedOnes } of this.#compared.values())
+      if (accepted > refused && refusedOnes.has(name)) return true
+    const { accepted, refused } = this.#of(broadcast)
+    const isOnlyOne = accepted === 0 && refused <= 1
+    return isOnlyOne && reason !== "bad-ttl" && at - this.#acceptedAt < deliveredMillis
+  }
+
+  #of(broadcast: number): Compared {
+    const known = this.#compared.get(broadcast)
+    if (known !== undefined) return known
+    makeRoom(this.#compared, comparedMax)
+    const made: Compared = { accepted: 0, refused: 0, refusedOnes: new Set() }
+    this.#compared.set(broadcast, made)
+    return made
+  }
+}
+
+/** Knowledge of this process: how pushes to each push service ended, and the last delivered one. */
 const makeEvidence = (origins: Origins["Service"]) => {
-  const majorities = origins.table(() => new Majority())
-  /** Whether most ended pushes to the push service of a target are strikes. */
-  const mostStrike = (target: Target) => majorities.of(originOf(target))
+  const endings = origins.table(() => new Endings())
+  const endingsOf = (target: Target) => endings.of(originOf(target))
   const counted = new WeakSet<Recorded["result"]>()
   let deliveredAt = Number.NEGATIVE_INFINITY
 
   return {
     /** Counts an ended push, once. `now`: by the monotonic clock. */
-    count: ({ result, target }: Recorded, now: number): void => {
+    count: ({ broadcast }: BroadcastRef, { result, target }: Recorded, now: number): void => {
       if (result.fate === "retrying" || counted.has(result)) return
       counted.add(result)
       if (result.fate === "delivered") deliveredAt = Math.max(deliveredAt, result.at)
-      mostStrike(target).add(1, strikeOf(result) === undefined ? 0 : 1, now)
+      endingsOf(target).count(broadcast, result, now)
     },
 
     /** Whether a result speaks against its subscription alone. */
@@ -47,7 +110,9 @@ const makeEvidence = (origins: Origins["Service"]) => {
     ): boolean => {
       // The settings forbid the endpoint: that needs no proof.
       if (cause === "endpoint-not-allowed") return true
-      if (mostStrike(target).holds) return false
+      const those = endingsOf(target)
+      if (those.mostStrike) return false
+      if (isRequestRefusal(cause)) return those.isRefusedAlone(ref.broadcast, result)
       // Without a response, our own network may be at fault, unless a push was delivered since.
       return (
         deliveredAt >= ref.acceptedAt ||
@@ -166,7 +231,7 @@ export const makeStrikes = Effect.gen(function* () {
     weigh: (ref: BroadcastRef, list: ReadonlyArray<Recorded>, storeOrPostpone: StoreOrPostpone) =>
       Effect.flatMap(monotonicMillis, (now) => {
         // Count all before judging the first: their order must not decide.
-        for (const each of list) evidence.count(each, now)
+        for (const each of list) evidence.count(ref, each, now)
         return judgeAll(judge, ref, list, storeOrPostpone)
       }),
 
