@@ -59,7 +59,7 @@ interface Planner {
 
 const reject = Effect.fnUntraced(function* (
   { log, warn }: Planner,
-  { seq, subject }: Stored,
+  { seq, subject }: Pick<Stored, "seq" | "subject">,
   reason: string
 ) {
   const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
@@ -68,6 +68,10 @@ const reject = Effect.fnUntraced(function* (
   yield* warn({ broadcast: seq, reason })
   return never(reason)
 })
+
+/** Rejects a broadcast on which the planner dies again and again. */
+const giveUp = (planner: Planner, { seq, subject }: Delivery, reason: string) =>
+  reject(planner, { seq: parseState(subject) ?? seq, subject }, reason)
 
 /** How many shards get their jobs from the planner; each appends a later one as it begins. */
 const shardsAtFirst = (pushesPerShard: number, rate: number | undefined): number =>
@@ -240,8 +244,10 @@ export const fanoutLayer = Layer.effectDiscard(
       states: yield* States,
       warn: makeRateLimitedLog("broadcasts were rejected")
     }
-    const broadcasts = consumers.each("log", "planner", broadcastsInFlight, (delivery) =>
-      handle(planner, delivery)
+    const broadcasts = consumers.each(
+      ...(["log", "planner", broadcastsInFlight] as const),
+      (delivery) => handle(planner, delivery),
+      (delivery, reason) => giveUp(planner, delivery, reason)
     )
     yield* Effect.forkScoped(Effect.andThen(planner.states.known, broadcasts))
     yield* Effect.forkScoped(startDue(planner))

@@ -6,6 +6,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { makeRoom } from "#basics/bounded.ts"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -38,10 +39,21 @@ export interface Delivery extends Stored {
   readonly deliveryCount: number
 }
 
+type Handle<E, R> = (delivery: Delivery) => Effect.Effect<Ack, E, R>
+type GiveUp<E, R> = (delivery: Delivery, reason: string) => Effect.Effect<Ack, E, R>
+
 type Durable = { [K in StreamKey]: keyof (typeof streams)[K]["consumers"] }
 
-/** A message whose handler failed unexpectedly is delivered again after this time. */
+/** A message whose handler failed is delivered again after this time. */
 const failedAfterMillis = 5_000
+/**
+ * A message whose handler died so often in this process is given up: it would die for ever. A
+ * handler that fails, because NATS is away or full, is not the message's fault, and tries again.
+ */
+const deathsMax = 5
+const gaveUp = `the service failed on this message ${deathsMax} times: its log says why`
+/** Messages whose deaths are counted at a time. Of those before, the count begins anew. */
+const countedMax = 1_000
 /** The longest delay for the server: nats-server ignores a delay that it cannot parse. */
 const laterMillisMax = 24 * 60 * 60_000
 /**
@@ -56,13 +68,16 @@ export class Consumers extends Context.Service<
     /**
      * Handles the messages of a durable consumer, `concurrency` at a time, without end. A handler
      * must end within its own time-outs: shutdown does not interrupt handlers, so that they can
-     * record what they did. While a handler runs, the server is told that work goes on.
+     * record what they did. While a handler runs, the server is told that work goes on. After five
+     * deaths of the handler a message is given up: `giveUp` records why and returns how to end.
+     * Absent: it is not delivered again.
      */
     readonly each: <S extends StreamKey, E, R>(
       stream: S,
       durable: Durable[S],
       concurrency: number,
-      handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
+      handle: Handle<E, R>,
+      giveUp?: GiveUp<E, R>
     ) => Effect.Effect<never, never, R>
   }
 >()("bellcast/nats/Consumers") {
@@ -71,10 +86,11 @@ export class Consumers extends Context.Service<
     Effect.gen(function* () {
       const nats = yield* Nats
       return Consumers.of({
-        each: (stream, durable, concurrency, handle) => {
+        each: (stream, durable, concurrency, handle, giveUp) => {
           const spec = specOf(stream, durable)
           const logs = logsOf(spec.name)
-          const run = consume(nats, stream, spec, concurrency, handle, logs)
+          const guarded = makeGuard(logs, handle, giveUp)
+          const run = consume(nats, stream, spec, concurrency, guarded, logs)
           return runForever(Effect.scoped(run), again, logs.restarted)
         }
       })
@@ -96,16 +112,58 @@ const logsOf = (name: string) => ({
   failed: makeRateLimitedLog(
     `${name}: a message failed, again in ${failedAfterMillis} ms`,
     Effect.logError
+  ),
+  gaveUp: makeRateLimitedLog(
+    `${name}: a message failed ${deathsMax} times and is given up`,
+    Effect.logError
   )
 })
 type Logs = ReturnType<typeof logsOf>
 
-const consume = Effect.fnUntraced(function* <E, R>(
+/** A handler that ends each message, whatever happens. */
+type Guarded<R> = (msg: JsMsg) => Effect.Effect<Ack, never, R>
+
+/** Decoding is guarded, too: what it throws must end the message, not the worker. */
+const makeGuard = <E, R>(
+  logs: Logs,
+  handle: Handle<E, R>,
+  giveUp: GiveUp<E, R> = (_, reason) => Effect.succeed(never(reason))
+): Guarded<R> => {
+  /** How often the handler died, by the sequence of the message. */
+  const deaths = new Map<number, number>()
+  const again = (seq: number, cause: Cause.Cause<E>) =>
+    Effect.as(logs.failed({ seq, err: Cause.squash(cause) }), later(failedAfterMillis))
+  const ended = Effect.fnUntraced(function* (msg: JsMsg, cause: Cause.Cause<E>) {
+    const { seq } = msg
+    if (!Cause.hasDies(cause)) return yield* again(seq, cause)
+    const count = (deaths.get(seq) ?? 0) + 1
+    if (!deaths.has(seq)) makeRoom(deaths, countedMax)
+    deaths.set(seq, count)
+    if (count < deathsMax) return yield* again(seq, cause)
+    const ack = yield* Effect.suspend(() => giveUp(deliveryOf(msg), gaveUp)).pipe(
+      Effect.catchCause((failure) =>
+        // NATS may be away. Next time, the handler gets one more chance before.
+        Cause.hasDies(failure) ? Effect.succeed(never(gaveUp)) : again(seq, failure)
+      )
+    )
+    if (ack._tag === "Later") return ack
+    deaths.delete(seq)
+    yield* logs.gaveUp({ seq, err: Cause.squash(cause) })
+    return ack
+  })
+  return (msg) =>
+    Effect.suspend(() => handle(deliveryOf(msg))).pipe(
+      Effect.tap(() => Effect.sync(() => deaths.delete(msg.seq))),
+      Effect.catchCause((cause) => ended(msg, cause))
+    )
+}
+
+const consume = Effect.fnUntraced(function* <R>(
   { js }: Nats["Service"],
   stream: StreamKey,
   spec: ConsumerSpec,
   concurrency: number,
-  handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>,
+  handle: Guarded<R>,
   logs: Logs
 ) {
   const { name } = spec
@@ -159,11 +217,11 @@ const acknowledge = (msg: JsMsg, ack: Ack): void => {
   else if (ack._tag === "Never") msg.term(ack.reason)
 }
 
-const handleOne = Effect.fnUntraced(function* <E, R>(
-  { failed, redelivered }: Logs,
+const handleOne = Effect.fnUntraced(function* <R>(
+  { redelivered }: Logs,
   inHand: InHand,
   msg: JsMsg,
-  handle: (delivery: Delivery) => Effect.Effect<Ack, E, R>
+  handle: Guarded<R>
 ) {
   // A consumer that was made again, or one that lost patience, delivers what is being handled.
   const isHandled = inHand.has(msg.seq)
@@ -172,12 +230,7 @@ const handleOne = Effect.fnUntraced(function* <E, R>(
   const { deliveryCount } = msg.info
   if (deliveryCount % manyDeliveries === 0)
     yield* redelivered({ seq: msg.seq, deliveries: deliveryCount })
-  // Decoding belongs to the handler: what it throws must end this message, not the worker.
-  const ack = yield* Effect.suspend(() => handle(deliveryOf(msg))).pipe(
-    Effect.catchCause((cause) =>
-      Effect.as(failed({ seq: msg.seq, err: Cause.squash(cause) }), later(failedAfterMillis))
-    )
-  )
+  const ack = yield* handle(msg)
   acknowledge(inHand.get(msg.seq)!, ack)
   inHand.delete(msg.seq)
 }, Effect.uninterruptible)
