@@ -87,10 +87,22 @@ const mediaTypes = [
   "text/plain; version=0.0.4"
 ].map((type) => `${type}; charset=utf-8`)
 
+/** Headers that RFC 9110 demands of statuses. */
+const demandedHeaders: Readonly<Record<number, string>> = {
+  302: "location",
+  304: "cache-control",
+  307: "location",
+  401: "www-authenticate",
+  405: "allow"
+}
+
 /** Checks what every response must have. */
 const checkAlways = (response: HttpResponse, { method }: Request) => {
   expect(response.headers["x-content-type-options"]).toBe("nosniff")
   expect(response.headers["content-security-policy"]).toMatch(/default-src 'none'/)
+  expect(response.headers["date"]).toMatch(/ GMT$/)
+  const demanded = demandedHeaders[response.status]
+  if (demanded !== undefined) expect(response.headers[demanded], demanded).toBeTypeOf("string")
   const bodiless = method === "HEAD" || response.status === 304
   if (bodiless) expect(response.text).toBe("")
   if (response.status === 304) expect(response.headers["content-type"]).toBeUndefined()

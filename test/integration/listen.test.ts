@@ -100,6 +100,10 @@ describe("bellcast listen", () => {
       400
     )
     assert.strictEqual(await push(subscription, "y".repeat(3994)), 413)
+    const get = await fetch(subscription.endpoint)
+    assert.deepEqual([get.status, get.headers.get("allow")], [405, "POST"])
+    const bare = await fetch(subscription.endpoint, { method: "POST" })
+    assert.deepEqual([bare.status, bare.headers.get("www-authenticate")], [401, "vapid"])
     await cli.printed(/refused a push with 413/)
     assert.match(cli.output.stderr, /with 403: the credentials do not correspond to the key/)
     assert.strictEqual(cli.output.stdout.trim().split("\n").length, 1)

@@ -57,6 +57,13 @@ const listening = (server: ReturnType<typeof createServer>) =>
     )
   })
 
+/** What a client needs to go on (RFC 9110 sections 10.2.3, 11.6.1 and 15.5.6). */
+const headersByStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  401: { "www-authenticate": "vapid" },
+  405: { allow: "POST" },
+  503: { "retry-after": "1" }
+}
+
 /**
  * Opens the endpoint until the scope closes: a random port, an unguessable path, new keys. With a
  * VAPID key, pushes with another signature are refused; without it, signatures are not checked.
@@ -99,9 +106,7 @@ export const openPushEndpoint = Effect.fnUntraced(function* (
 
   const respond = async (request: IncomingMessage, response: ServerResponse) => {
     const status = await statusOf(request, await readBody(request))
-    response
-      .writeHead(status, { "content-length": 0, ...(status === 503 ? { "retry-after": "1" } : {}) })
-      .end()
+    response.writeHead(status, { "content-length": 0, ...headersByStatus[status] }).end()
   }
 
   // If the sender disconnects within the body, there is no push.

@@ -2,6 +2,7 @@
 // API ignores If-Modified-Since and If-Unmodified-Since.
 import { type ErrorDetail, errorIn, refuse } from "./errors.ts"
 import { type ApiRequest, type ApiResponse, Refused } from "./request.ts"
+import { noStore } from "./response-headers.ts"
 
 /** Entity tags as they were sent, weak ones included; `*`: any state. */
 type Tags = "*" | ReadonlyArray<string>
@@ -107,6 +108,6 @@ export const unmet = (
     return modified(target, ifMatch.includes(weak + tag) ? weakMessage : undefined)
   if (ifNoneMatch === undefined || !target.exists || !hasWeakly(ifNoneMatch, tag)) return undefined
   if (purpose === "write") return modified(target)
-  const response: ApiResponse = { status: 304, headers }
+  const response: ApiResponse = { status: 304, headers: { ...headers, ...noStore } }
   return new Refused({ response })
 }

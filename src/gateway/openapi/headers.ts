@@ -24,7 +24,8 @@ const known: Readonly<Record<string, Json>> = {
   "Total-Objects": header("The same as Total-Records.", "integer"),
   "Next-Page": header("Absolute URL of the next page; the last page has none.", "string", false),
   Location: header(
-    "Absolute URL of the broadcast, where its progress is told; a dry run has none.",
+    "Absolute URL of what was made: a subscription, or a broadcast and its progress. A dry run " +
+      "has none.",
     "string",
     false
   )

@@ -28,6 +28,7 @@ const slashRedirectSeconds = 3_600
 type Settings = GatewaySettings["Service"]
 type Redirect = Extract<Route, { readonly kind: "redirect" }>
 
+/** The methods that a read-only server still offers. */
 const readMethods = ["GET", "HEAD", "OPTIONS"]
 
 /** Whether the endpoint has the method and the settings leave it on. */
@@ -40,16 +41,25 @@ export const isOffered = (
 export const methodsOf = (endpoint: Endpoint, settings: Settings): ReadonlyArray<string> =>
   endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
 
+/** The 405, with the methods that work now. `endpoint` is unset where the path has none. */
+export const refuseMethod = (endpoint: Endpoint | undefined, settings: Settings): Refused => {
+  const methods = endpoint === undefined ? readMethods : methodsOf(endpoint, settings)
+  const allowed = methods.filter((method) => !settings.readonly || readMethods.includes(method))
+  return refuse("method-not-allowed", { headers: { Allow: allowed.join(", ") } })
+}
+
 /** Steps 1 and 2: the service has ended, or is read-only. */
 export const checkService = (
   { method }: ApiRequest,
-  route: Route,
-  { eos, readonly }: Settings,
+  route: Route<Endpoint>,
+  settings: Settings,
   now: number
 ): Refused | undefined => {
+  const { eos, readonly } = settings
   const isProbe = route.kind === "endpoint" && route.endpoint.name === "lbheartbeat"
   if (Option.isSome(eos) && now >= endOfService(eos.value) && !isProbe) return refuse("end-of-life")
-  return readonly && !readMethods.includes(method) ? refuse("method-not-allowed") : undefined
+  if (!readonly || readMethods.includes(method)) return undefined
+  return refuseMethod(route.kind === "endpoint" ? route.endpoint : undefined, settings)
 }
 
 /** Step 4: the response to a request whose path leads to a redirect. */

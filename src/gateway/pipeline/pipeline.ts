@@ -52,6 +52,7 @@ import {
   isOffered,
   methodsOf,
   redirect,
+  refuseMethod,
   withChallenge
 } from "./checks.ts"
 import { isQuiet, logRequest, type Trace } from "./request-log.ts"
@@ -105,9 +106,7 @@ const runOperation = Effect.fnUntraced(function* (
   }
   const operation = operationOf(endpoint, request.method)
   if (operation === undefined || !isOffered(endpoint, request.method, settings)) {
-    return yield* refuse("method-not-allowed", {
-      headers: { Allow: methodsOf(endpoint, settings).join(", ") }
-    })
+    return yield* refuseMethod(endpoint, settings)
   }
   yield* checked(checkMedia(request, operation))
   const identified = yield* identify(request, operation)

@@ -14,6 +14,8 @@ const textOf = ({ body, headers, status }: ApiResponse): string => {
   const head = [
     `HTTP/1.1 ${status} ${reasonPhrase(status)}`,
     ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
+    // RFC 9110 section 6.6.1. Node.js adds one to all other responses.
+    `Date: ${new Date().toUTCString()}`,
     "Content-Type: application/json; charset=UTF-8",
     `Content-Length: ${Buffer.byteLength(text)}`,
     "Connection: close"

@@ -145,13 +145,17 @@ const admit = Effect.fnUntraced(function* (writer: Writer, list: SubscriptionLis
   return other
 })
 
+/** Where a new subscription is: a 201 without Location would name the list (RFC 9110, 15.3.2). */
+const madeAt = (status: 200 | 201, { rootUrl }: Pick<Call, "rootUrl">, id: string) =>
+  status === 201 ? { Location: `${rootUrl}/subscriptions/${id}` } : {}
+
 /** Decides to store or replace a subscription, within the quotas of the user. */
 export const store = Effect.fnUntraced(function* (
-  writer: Writer,
+  writer: Writer & Pick<Call, "rootUrl">,
   list: SubscriptionList,
   posted: Posted,
   now: number,
-  status: number
+  status: 200 | 201
 ) {
   const caller = writer.caller!
   const { data, id, replaces, vapidKey: named } = posted
@@ -184,7 +188,8 @@ export const store = Effect.fnUntraced(function* (
   // The real sequence is unknown yet. The largest one has the most digits.
   if (!listFits(evolveList(list, command, Number.MAX_SAFE_INTEGER), listBytesMax - listMarginBytes))
     return yield* refuse("list-too-large")
+  const headers = { ...stamp(lastModified), ...madeAt(status, writer, id) }
   const response = (after: SubscriptionList) =>
-    ok({ data: viewOf(after, id), ...(secret && { renewal: secret }) }, stamp(lastModified), status)
+    ok({ data: viewOf(after, id), ...(secret && { renewal: secret }) }, headers, status)
   return changed(command, response, { moves: moved !== undefined })
 })

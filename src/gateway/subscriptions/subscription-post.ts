@@ -11,7 +11,6 @@ import { checked, type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import { stamp, unmet } from "../http/preconditions.ts"
 import { type ApiResponse, type Call, ok } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
-import type { Writer } from "../write.ts"
 import { isId } from "./id.ts"
 import { type Posted, type PostInput, postDoc, readPost, store } from "./put.ts"
 import { refreshed } from "./renewal.ts"
@@ -62,7 +61,7 @@ const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>
 
 /** Decides on a subscription that the caller has already. */
 const decideStored = Effect.fnUntraced(function* (
-  writer: Writer,
+  call: Call,
   list: SubscriptionList,
   posted: Posted,
   now: number
@@ -71,8 +70,8 @@ const decideStored = Effect.fnUntraced(function* (
   const { replaces = posted.id } = posted
   // The former one may be removed already: then this repeats a request.
   if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
-    return yield* store(writer, list, { ...posted, ...asStored(stored) }, now, 200)
-  if (posted.renews) return refreshed(writer.caller!, list, posted.id, now, false)
+    return yield* store(call, list, { ...posted, ...asStored(stored) }, now, 200)
+  if (posted.renews) return refreshed(call.caller!, list, posted.id, now, false)
   const response = ok({ data: viewOf(list, posted.id) }, stamp(stored.lastModified))
   if (stored.suspended === undefined) return unchanged(response)
   // The browser is active: send to the subscription again. The response stays the same.
@@ -84,7 +83,7 @@ export const subscriptionPost: Operation<PostInput> = {
   access: "caller",
   negotiates: true,
   takesJson: "always",
-  exposes: ["Last-Modified", "ETag"],
+  exposes: ["Last-Modified", "ETag", "Location"],
   read,
   run: ({ posted, preconditions }, call) =>
     changeList(

@@ -30,7 +30,7 @@ export const subscriptionReplace: Operation<PostInput> = {
   access: "anyone",
   negotiates: true,
   takesJson: "always",
-  exposes: ["Last-Modified", "ETag"],
+  exposes: ["Last-Modified", "ETag", "Location"],
   read,
   run: Effect.fnUntraced(function* ({ posted }, call) {
     yield* (yield* RequestRates).ofRenewal(call.request.address)

@@ -53,7 +53,7 @@ export const subscriptionPut: Operation<PostInput> = {
   access: "caller",
   negotiates: true,
   takesJson: "always",
-  exposes: ["Last-Modified", "ETag"],
+  exposes: ["Last-Modified", "ETag", "Location"],
   read: readPut,
   run: Effect.fnUntraced(function* ({ posted, preconditions }, call) {
     const id = yield* idInPath(call)

@@ -121,6 +121,7 @@ export const testWire = (login: Login): void => {
     const send = async (text: string) => {
       const response = await raw(service, text)
       const [head = "", body = ""] = response.split("\r\n\r\n")
+      expect(head).toMatch(/^Date: .* GMT\r$/m)
       return {
         status: Number(head.split(" ")[1]),
         body: JSON.parse(body) as unknown,

@@ -34,8 +34,8 @@ const exposed: ReadonlyArray<
   ["HEAD", "/subscriptions", list],
   ["GET", "/subscriptions/unknown", object],
   ["DELETE", "/subscriptions", ["Last-Modified", "ETag", "Next-Page", "Total-Records"]],
-  ["POST", "/subscriptions", ["Last-Modified", "ETag"]],
-  ["PUT", "/subscriptions/unknown", ["Last-Modified", "ETag"]],
+  ["POST", "/subscriptions", ["Last-Modified", "ETag", "Location"]],
+  ["PUT", "/subscriptions/unknown", ["Last-Modified", "ETag", "Location"]],
   ["DELETE", "/subscriptions/unknown", ["Last-Modified", "ETag"]],
   ["GET", "/channels/unknown", ["Last-Modified", "ETag"]],
   ["GET", "/channels/unknown/members", ["Next-Page", "Total-Records"]],
@@ -156,7 +156,9 @@ export const cors: ReadonlyArray<Case> = [
     },
     expected: { status: 200 },
     also: ({ headers }) =>
-      expect(setOf(headers["access-control-allow-headers"])).toEqual([...base, ...list].sort())
+      expect(setOf(headers["access-control-allow-headers"])).toEqual(
+        [...base, ...list, "Location"].sort()
+      )
   }),
   define({
     name: "refuses a preflight without an origin",

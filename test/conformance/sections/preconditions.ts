@@ -53,7 +53,11 @@ const modified = (given: StoredObject, existing: boolean): Expected => ({
 
 const unchanged = (given: StoredObject): Expected => ({
   status: 304,
-  headers: { ETag: etag(given), "Last-Modified": new Date(given.last_modified).toUTCString() }
+  headers: {
+    ETag: etag(given),
+    "Last-Modified": new Date(given.last_modified).toUTCString(),
+    "Cache-Control": "no-cache, no-store"
+  }
 })
 
 type Row = readonly [

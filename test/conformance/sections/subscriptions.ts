@@ -44,7 +44,10 @@ export const subscriptions: ReadonlyArray<Case> = [
     name: "keeps the lists of two users apart",
     given: (api) => api.stored("a", {}, `${api.me}2`),
     request: (api) => post(api.subscription("b")),
-    expected: { status: 201 },
+    expected: ({ target }) => ({
+      status: 201,
+      headers: { Location: new RegExp(`^${target.origin}/v1/subscriptions/[0-9a-f]{64}$`) }
+    }),
     also: async (_, api) => expect((await api.list()).json.data).toHaveLength(1)
   }),
   ...["POST", "PUT"].flatMap((method) => [

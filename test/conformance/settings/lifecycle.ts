@@ -19,18 +19,19 @@ export const lifecycle: ReadonlyArray<Gateway> = [
     [
       ...(
         [
-          ["PUT", "/channels/a/registration"],
-          ["POST", "/subscriptions"],
-          ["POST", "/batch"],
-          ["POST", "/nothing"],
-          ["DELETE", "/channels/%ff"],
-          ["PATCH", "/subscriptions/a"]
+          ["PUT", "/channels/a/registration", "OPTIONS"],
+          ["POST", "/subscriptions", "HEAD, GET, OPTIONS"],
+          ["POST", "/batch", "OPTIONS"],
+          ["POST", "/nothing", "GET, HEAD, OPTIONS"],
+          ["DELETE", "/channels/%ff", "GET, HEAD, OPTIONS"],
+          ["PATCH", "/subscriptions/a", "GET, HEAD, OPTIONS"],
+          ["GET", "/batch", "OPTIONS"]
         ] as const
-      ).map(([method, path]) =>
+      ).map(([method, path, allow]) =>
         define({
           name: `refuses ${method} ${path}, whatever it is`,
           request: { method, path, as: null },
-          expected: { status: 405, errno: 115, headers: { Allow: null } }
+          expected: { status: 405, errno: 115, headers: { Allow: allow } }
         })
       ),
       define({
