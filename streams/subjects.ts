@@ -27,8 +27,8 @@ export const subjects = {
    */
   broadcast: (source: string, channel: ChannelToken) =>
     `bellcast.cmd.broadcast.${source}.${channel}`,
-  /** A part of the recipients of a later broadcast of this source. */
-  part: (source: string) => `bellcast.cmd.part.${source}`,
+  /** A part of the recipients or variants of a later broadcast of a gateway. */
+  part: "bellcast.cmd.part.rest",
   /** Why a message of LOG was rejected: a broadcast or another command. */
   rejected: (seq: number) => `bellcast.evt.rejected.${seq}`,
   /** Changes of the state of a broadcast, in order. */

@@ -7,7 +7,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { publisherOf, redrivenBy } from "#domain/broadcast-publisher.ts"
+import { gatewaySource, publisherOf, redrivenBy } from "#domain/broadcast-publisher.ts"
 import type { BroadcastState } from "#domain/broadcast-state.ts"
 import { pushKey } from "#domain/outcome.ts"
 import {
@@ -21,7 +21,7 @@ import { type Push, pushOf } from "#nats/broadcasts/pushes.ts"
 import { endOf, stateFrom } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
-import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
@@ -101,7 +101,7 @@ const addressOf = Effect.fnUntraced(function* (stored: Stored) {
   const channel = parseBroadcast(stored.subject)?.channel
   if (channel !== directToken)
     return { channel: channel === undefined ? stored.subject : nameOf(channel) }
-  const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
+  const to = yield* readRecipients(yield* EventLog, stored)
   if (to === undefined) return {}
   const { channels, except, users } = to
   return { channels: channels.map(nameOf), users: users.length, except: except.length }
@@ -165,7 +165,7 @@ const headerOf = (result: Audit): ReadonlyArray<string> => {
   const { acceptedAt, broadcast, progress, rejected, source, startsAt, state } = result
   const at = new Date(acceptedAt).toISOString()
   const start = startsAt === undefined ? "" : `, starts ${new Date(startsAt).toISOString()}`
-  const who = source === "rest" ? result.publisher : result.by
+  const who = source === gatewaySource ? result.publisher : result.by
   const by = who === undefined ? "" : ` by ${printable(who)}`
   const first =
     `broadcast ${broadcast} ${placeOf(result)}, ` +

@@ -1,5 +1,11 @@
 // The publisher of a broadcast, and whoever caused a message for another user, in headers. Pure.
 
+/** The gateway, as the source of a message. */
+export const gatewaySource = "rest"
+/** Sources that are Bellcast itself: the gateway checks who may send to whom. */
+const ownSources = [gatewaySource, "redrive"]
+export const isOwnSource = (source: string): boolean => ownSources.includes(source)
+
 /**
  * Header of a broadcast by HTTP: the id of its publisher, percent-encoded. The gateway writes it; a
  * NATS client may write anything there, so it counts only where the source is `rest`.
@@ -44,6 +50,6 @@ export const redrivenBy = (source: string, header: Header): string | undefined =
  * the header.
  */
 export const publisherOf = (source: string, header: Header): string | undefined => {
-  if (source !== "rest") return redrivenBy(source, header) ?? `nats:${source}`
+  if (source !== gatewaySource) return redrivenBy(source, header) ?? `nats:${source}`
   return idIn(header(publisherHeader))
 }

@@ -1,7 +1,7 @@
 // The states of a broadcast, the changes that are possible, the facts that record them, and what
 // they mean for a job. Pure.
 import * as Schema from "effect/Schema"
-import { BroadcastBody, Rate } from "./broadcast.ts"
+import { BroadcastBody, Parts, Rate } from "./broadcast.ts"
 
 /**
  *   scheduled ─────┐              waits for its start
@@ -80,8 +80,8 @@ export const BroadcastChanged = Schema.Struct({
   ...BroadcastScheduled.fields,
   data: BroadcastBody.fields.data,
   data_by_locale: BroadcastBody.fields.data_by_locale,
-  /** Sequences of the messages with the variants that do not fit into this one. */
-  parts: Schema.optionalKey(Schema.Array(Schema.Int))
+  /** Those with the variants that do not fit into this message. */
+  parts: Schema.optionalKey(Parts)
 })
 
 /** The pushes of a run that were attempted, and those of them that failed. */

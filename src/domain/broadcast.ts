@@ -38,6 +38,28 @@ export const broadcastIdIn = (text: string): number | undefined =>
  */
 export const payloadBytesMax = 3_993
 
+/**
+ * A sequence in a stream. nats-server answers a read of sequence 0 with an error, not with "not
+ * found".
+ */
+export const Sequence = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1)))
+
+/**
+ * Parts of a broadcast: a gateway cuts the largest request (256 KiB) into 12. A message that names
+ * one part a thousand times made each reader of it hold 800 MB.
+ */
+export const partsMax = 16
+/** Sequences of the messages with those parts of a broadcast that do not fit into its own. */
+export const Parts = Schema.Array(Sequence).pipe(
+  Schema.check(
+    Schema.makeFilter(
+      (parts) =>
+        (parts.length <= partsMax && new Set(parts).size === parts.length) ||
+        `Expected at most ${partsMax} parts, each once`
+    )
+  )
+)
+
 const Data = Schema.Record(Schema.String, Schema.Unknown)
 const variantsMax = 20
 const isDistinct = (locales: ReadonlyArray<string>): boolean =>

@@ -1,6 +1,6 @@
 // The jobs between a broadcast and its outcomes: shards, retries, dead letters, retry delays. Pure.
 import * as Schema from "effect/Schema"
-import { Rate, Urgency } from "./broadcast.ts"
+import { Rate, Sequence, Urgency } from "./broadcast.ts"
 import { StoredReason } from "./reason.ts"
 
 /** A part of the subjects made from a job. Any NATS client can write jobs, so check it. */
@@ -8,12 +8,6 @@ const Token = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_=-]{
 const Shard = Schema.String.pipe(
   Schema.check(Schema.isPattern(/^(?:all|[0-9a-f](?:\.[0-9a-f]){0,3})$/u))
 )
-/**
- * A sequence in a stream. nats-server answers a read of sequence 0 with an error, not with "not
- * found".
- */
-const Sequence = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqualTo(1)))
-
 /** Revisions of the buckets that show everything appended up to some sequence of LOG. */
 export const MinimumRevisions = Schema.Struct({
   subscriptions: Schema.Int,

@@ -7,7 +7,7 @@ import {
   isUserToken,
   type UserToken
 } from "#streams/tokens.ts"
-import { BroadcastBody } from "./broadcast.ts"
+import { BroadcastBody, Parts } from "./broadcast.ts"
 
 const Channels = Schema.Array(Schema.String.pipe(Schema.refine(isChannelToken)))
 const Users = Schema.Array(Schema.String.pipe(Schema.refine(isUserToken)))
@@ -42,8 +42,8 @@ export const Direct = Schema.Struct({
   ...BroadcastBody.fields,
   ...DirectPart.fields,
   subscription: Schema.optionalKey(SubscriptionId),
-  /** Sequences of the messages with the rest, where this does not fit into one message. */
-  parts: Schema.optionalKey(Schema.Array(Schema.Int))
+  /** Those behind the first part, which this message has, in their order. */
+  parts: Schema.optionalKey(Parts)
 })
 
 /**
@@ -52,7 +52,10 @@ export const Direct = Schema.Struct({
  */
 const partBytesMax = 24 * 1024
 
-/** Cuts recipients and variants into parts of messages. */
+/**
+ * Cuts recipients and variants into parts of messages. Variants come last: with the first of them,
+ * a reader has all recipients, and reads no further parts to know them.
+ */
 export const partsOf = (
   { channels, except, users }: Recipients,
   data_by_locale: BroadcastBody["data_by_locale"] = {}
@@ -77,24 +80,18 @@ export const partsOf = (
   return parts as ReadonlyArray<DirectPart>
 }
 
-/** The parts of a broadcast together. `data` and `subscription`: those of its message. */
-export const joined = (
-  { data, subscription }: Pick<typeof Direct.Type, "data" | "subscription">,
-  parts: ReadonlyArray<DirectPart>
-): { readonly body: BroadcastBody; readonly to: Recipients } => ({
-  body: {
-    ...(data === undefined ? {} : { data }),
-    data_by_locale: Object.fromEntries(
-      parts.flatMap(({ data_by_locale = {} }) => Object.entries(data_by_locale))
-    )
-  },
-  to: {
-    channels: parts.flatMap(({ channels = [] }) => channels),
-    users: parts.flatMap(({ users = [] }) => users),
-    except: parts.flatMap(({ except = [] }) => except),
-    ...(subscription === undefined ? {} : { subscription })
-  }
+/** The recipients in some parts of a broadcast. */
+export const recipientsIn = (parts: ReadonlyArray<DirectPart>): Recipients => ({
+  channels: parts.flatMap(({ channels = [] }) => channels),
+  users: parts.flatMap(({ users = [] }) => users),
+  except: parts.flatMap(({ except = [] }) => except)
 })
+
+/** The variants in some parts of a broadcast. */
+export const variantsIn = (
+  parts: ReadonlyArray<DirectPart>
+): NonNullable<BroadcastBody["data_by_locale"]> =>
+  Object.fromEntries(parts.flatMap(({ data_by_locale = {} }) => Object.entries(data_by_locale)))
 
 /** The users of a shard, each once. `registered`: those on its channels. */
 export const usersIn = (

@@ -8,7 +8,7 @@ import {
   readHeaders,
   redrivesHeader
 } from "#domain/broadcast.ts"
-import { publisherOf } from "#domain/broadcast-publisher.ts"
+import { isOwnSource, publisherOf } from "#domain/broadcast-publisher.ts"
 import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
 import type { ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
@@ -23,10 +23,9 @@ const noChannel =
   `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, ` +
   "and all but A-Z a-z 0-9 _ - are =XX, in upper case"
 
-/** Sources that are Bellcast itself: the gateway checks who may send to whom. */
-const ownSources = ["rest", "redrive"]
+/** Whether Bellcast itself published a broadcast. */
 export const isOwn = ({ subject }: Stored): boolean =>
-  ownSources.includes(parseBroadcast(subject)?.source ?? "")
+  isOwnSource(parseBroadcast(subject)?.source ?? "")
 const notOwn = "only Bellcast itself publishes broadcasts to users or to several channels"
 
 const noParts = `${streams.log.name} lacks a part of the broadcast before it`
@@ -78,7 +77,7 @@ const headerErrors = (
   const pauseWhen = header(pauseWhenHeader)
   // A gateway accepted its start some time before the message was stored: an hour ago may have
   // become longer ago, and a clock that differs may make 30 days longer ahead.
-  const isChecked = start === undefined || ownSources.includes(source)
+  const isChecked = start === undefined || isOwnSource(source)
   const error = isChecked ? undefined : startError(start, at)
   return [
     ...errors.map(({ description }) => description),
@@ -96,12 +95,12 @@ const reasonOf = (
   { channel, source }: Place,
   errors: Headers["errors"]
 ): string | undefined => {
+  const isDirect = channel === directToken
+  if (isDirect && !isOwnSource(source)) return notOwn
   const { message } = stored
   if (message.type === "malformed") return message.reason
-  const isDirect = channel === directToken
   if (message.type !== (isDirect ? "direct/1" : "broadcast/1"))
     return `${message.type} is no broadcast on this subject`
-  if (isDirect && !ownSources.includes(source)) return notOwn
   return headerErrors(stored, source, errors).join("; ") || undefined
 }
 

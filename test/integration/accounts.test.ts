@@ -163,6 +163,9 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
   const before = await storedAtRest()
   const forged = [
     "bellcast.cmd.broadcast.rest.news",
+    "bellcast.cmd.broadcast.billing.=direct",
+    "bellcast.cmd.part.rest",
+    "bellcast.cmd.part.billing",
     "bellcast.cmd.broadcast.billing.news.more",
     "bellcast.api.rest.member-put",
     "bellcast.api.other.member-put",

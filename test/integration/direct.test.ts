@@ -203,16 +203,28 @@ describe("a broadcast to several channels and to users", { timeout: 90_000 }, ()
       append({ subject: subjects.broadcast(source, channel), type: "direct/1", body })
     // A gateway that is killed before the broadcast leaves parts alone.
     const part = await append({
-      subject: subjects.part("rest"),
+      subject: subjects.part,
       type: "direct.part/1",
       body: { users }
     })
     const lacks = "BELLCAST_LOG lacks a part of the broadcast before it"
     const weather = channelToken("weather")
+    const foreign = await append({
+      subject: subjects.broadcast("billing", weather),
+      type: "direct.part/1",
+      body: { users }
+    })
     const rejected: ReadonlyArray<readonly [seq: number, reason: RegExp | string]> = [
       [await direct("rest", { parts: [part, part + 2] }), lacks],
       [await direct("rest", { parts: [part - 1] }), lacks],
       [await direct("rest", { parts: [1_000_000] }), lacks],
+      [await direct("rest", { parts: [foreign] }), lacks],
+      [await direct("rest", { parts: [part, part] }), /not a direct\/1/],
+      [
+        await direct("rest", { parts: Array.from({ length: 17 }, (_, i) => i + 1) }),
+        /not a direct/
+      ],
+      [await direct("billing", { parts: [part] }), /only Bellcast itself/],
       [await direct("billing", { users }), /only Bellcast itself/],
       [await direct("billing", { users }, weather), /direct\/1 is no broadcast on this subject/],
       [
@@ -229,6 +241,7 @@ describe("a broadcast to several channels and to users", { timeout: 90_000 }, ()
     for (const [seq, reason] of rejected) {
       const [audit] = await auditsOf(shared.nats.url, [String(seq)])
       assert.match(audit!.rejected ?? "", new RegExp(reason))
+      if (audit!.publisher === "nats:billing") assert.isUndefined(audit!.users, "names nobody")
     }
     assert.equal((await state(String(part))).status, 404)
     assert.deepEqual(textsOf([agent]), [['{"good":1}']])

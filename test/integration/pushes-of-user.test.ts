@@ -56,7 +56,7 @@ const fill = Effect.gen(function* () {
     yield* sent(seq, channel, token)
     if (channel === news) ids.unshift(seq)
   }
-  const part = { subject: subjects.part("rest"), type: "direct.part/1" } as const
+  const part = { subject: subjects.part, type: "direct.part/1" } as const
   const first = yield* log.append("log", { ...part, body: { users: [token] } })
   const direct = subjects.broadcast("rest", directToken)
   const body = { parts: [first.seq] }

@@ -8,7 +8,7 @@ import { natsLayer } from "#nats/layer.ts"
 import { bucketStream, bucketSubject, keys, metaKey } from "#streams/buckets.ts"
 import { call } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
-import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
+import { connectAdmin, type NatsAdmin, readsOf } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
 import { tokenOf } from "../support/users.ts"
@@ -30,21 +30,6 @@ afterAll(async () => {
   for (const each of [service, push, nats]) await each[Symbol.asyncDispose]()
 })
 
-/** Returns the requests that read buckets while `work` runs: the subject, and the body. */
-const readsOf = async (work: () => Promise<unknown>) => {
-  const reads: Array<string> = []
-  const callback = (_: unknown, msg: { subject: string; string: () => string }) =>
-    void reads.push(`${msg.subject} ${msg.string()}`)
-  const taps = ["STREAM.MSG.GET.*", "DIRECT.GET.*", "DIRECT.GET.*.>"].map((subject) =>
-    admin.nc.subscribe(`$JS.API.${subject}`, { callback })
-  )
-  await admin.nc.flush()
-  await work()
-  await admin.nc.flush()
-  for (const each of taps) each.unsubscribe()
-  return reads
-}
-
 const store = async (user: string) => {
   const { subscription } = push.subscribe()
   const { status } = await call(service.url, "POST", "/subscriptions", user, { data: subscription })
@@ -58,7 +43,7 @@ const naming = (reads: ReadonlyArray<string>, ...names: ReadonlyArray<string>) =
 describe("the first subscription of a user", { timeout: 60_000 }, () => {
   it("reads the list of the user once, and the page of the endpoint twice", async () => {
     let endpoint = ""
-    const reads = await readsOf(async () => {
+    const reads = await readsOf(admin, async () => {
       endpoint = await store("ann")
     })
     const list = bucketSubject("subscriptions", keys.subscriptions(tokenOf("ann")))
@@ -68,7 +53,7 @@ describe("the first subscription of a user", { timeout: 60_000 }, () => {
 
   it("shares requests with those of other users at the same moment", async () => {
     const users = Array.from({ length: 80 }, (_, n) => `many${n}`)
-    const reads = await readsOf(() => Promise.all(users.map(store)))
+    const reads = await readsOf(admin, () => Promise.all(users.map(store)))
     // The gateway reads each page by itself.
     assert.isBelow(naming(reads, "=endpoints."), 1.5 * users.length)
     // A multi-get reads `meta`, too. How many users share depends on when they arrive.

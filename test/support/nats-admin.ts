@@ -22,3 +22,18 @@ export const countAnswers = async ({ nc }: NatsAdmin, consumer: string) => {
   await nc.flush()
   return async () => answered
 }
+
+/** Returns the requests that read streams and buckets while `work` runs: subject and body. */
+export const readsOf = async ({ nc }: NatsAdmin, work: () => Promise<unknown>) => {
+  const reads: Array<string> = []
+  const callback = (_: unknown, msg: { subject: string; string: () => string }) =>
+    void reads.push(`${msg.subject} ${msg.string()}`)
+  const taps = ["STREAM.MSG.GET.*", "DIRECT.GET.*", "DIRECT.GET.*.>"].map((subject) =>
+    nc.subscribe(`$JS.API.${subject}`, { callback })
+  )
+  await nc.flush()
+  await work()
+  await nc.flush()
+  for (const each of taps) each.unsubscribe()
+  return reads
+}

@@ -4,7 +4,15 @@
 import * as Schema from "effect/Schema"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { Direct, joined, partsOf, type Recipients, usersIn } from "#domain/recipients.ts"
+import { partsMax } from "#domain/broadcast.ts"
+import {
+  Direct,
+  partsOf,
+  type Recipients,
+  recipientsIn,
+  usersIn,
+  variantsIn
+} from "#domain/recipients.ts"
 import { channelToken, isInShard, shardPath, shardsAt, type UserToken } from "#streams/tokens.ts"
 
 const userOf = (n: number) => String(n).padStart(22, "u") as UserToken
@@ -28,7 +36,9 @@ describe("recipients", () => {
           except: many(5_000, except)
         }
         const parts = partsOf(to, variants)
-        assert.deepEqual(joined({ data }, parts), { body: { data, data_by_locale: variants }, to })
+        assert.deepEqual([recipientsIn(parts), variantsIn(parts)], [to, variants])
+        const first = parts.findIndex((part) => part.data_by_locale !== undefined)
+        assert.deepEqual(recipientsIn(parts.slice(0, first + 1)), to, "variants come last")
         for (const part of parts) {
           assert.isBelow(JSON.stringify(part).length, 24.1 * 1024)
           assert.isTrue(Schema.is(Direct)(part))
@@ -36,6 +46,26 @@ describe("recipients", () => {
       }),
       { numRuns: 30 }
     )
+  })
+
+  it("are cut into no more parts than a message may name, each of them once", () => {
+    const places = [..."abcdefghijklmnopqrst"].map((letter) => `${letter}a`)
+    const parts = partsOf(
+      {
+        channels: Array.from({ length: 100 }, (_, i) => channelToken(`${"ü".repeat(126)}${i}`)),
+        users: many(0, 1_000),
+        except: many(5_000, 1_000)
+      },
+      Object.fromEntries(places.map((locale) => [locale, data]))
+    )
+    assert.isAbove(parts.length, 8)
+    const names = (...parts: ReadonlyArray<number>) => Schema.is(Direct)({ parts })
+    const sequences = Array.from({ length: partsMax }, (_, i) => i + 1)
+    assert.isTrue(names(...sequences.slice(0, parts.length - 1)))
+    assert.isTrue(names(...sequences))
+    assert.isFalse(names(...sequences, partsMax + 1))
+    assert.isFalse(names(1, 2, 1))
+    assert.isFalse(names(0))
   })
 
   it("name each user of a shard once, but those who are excepted", () => {

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { scheduledBroadcasts } from "#nats/broadcasts/scheduled.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 
 /** Prints the broadcasts that `principal` published; with `channel`, only those to it. */
@@ -22,10 +22,7 @@ export const printLeftStanding = Effect.fnUntraced(function* (
   const left = yield* Effect.filter(own, ({ stored }) =>
     channel === undefined
       ? Effect.succeed(true)
-      : Effect.map(
-          wholeBroadcast(log, stored),
-          (whole) => whole?.to.channels.includes(channel) ?? false
-        )
+      : Effect.map(readRecipients(log, stored), (to) => to?.channels.includes(channel) ?? false)
   )
   if (left.length === 0) return
   const ids = left.map(({ stored }) => stored.seq).join(", ")

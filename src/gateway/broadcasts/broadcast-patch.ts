@@ -7,8 +7,6 @@ import * as Schema from "effect/Schema"
 import { fitsOnePush } from "#domain/broadcast.ts"
 import { WantedState } from "#domain/broadcast-state.ts"
 import { changeState, type Origin, reschedule, standingOf } from "#nats/broadcasts/state.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
-import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { directToken } from "#streams/tokens.ts"
 import { readBody } from "../http/body.ts"
 import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
@@ -59,18 +57,15 @@ const storedPayload = Effect.fnUntraced(function* (
 })
 
 /** Tests of subscriptions (3.11) are published by any user. */
-const isTest = Effect.fnUntraced(function* ({ channel, stored }: Origin) {
-  if (channel !== directToken) return false
-  const whole = yield* wholeBroadcast(yield* EventLog, stored)
-  return whole?.to.subscription !== undefined
-})
+const isTest = ({ stored: { message } }: Origin): boolean =>
+  message.type === "direct/1" && message.subscription !== undefined
 
 const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { caller }: Call) {
   const now = yield* Clock.currentTimeMillis
   const { at: startAt, data, data_by_locale, rate, state } = wanted
   if (state !== undefined) {
     // LOG keeps each change for ever: by changes of tests any user could fill it.
-    if (yield* isTest(origin)) {
+    if (isTest(origin)) {
       const standing = yield* standingOf(origin)
       return { standing, isDone: standing.state === state }
     }

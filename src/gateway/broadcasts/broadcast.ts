@@ -3,10 +3,11 @@
 import * as Effect from "effect/Effect"
 import { broadcastIdIn } from "#domain/broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
+import type { Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
 import { type Origin, originOf, standingOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import { channelToken, decodeToken, decodeTokens, directToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
 import { maySend } from "../channels/publishers.ts"
@@ -27,12 +28,12 @@ export const mayPublish = Effect.fnUntraced(function* (
 ) {
   // The body of a broadcast to one channel need not be read.
   if (channel !== directToken) return yield* may(caller, [decodeToken(channel) ?? ""], false)
-  const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
-  if (to === undefined) return false
-  const channels = decodeTokens(to.channels)
+  const mayReach = ({ channels, except, users }: Recipients) =>
+    may(caller, decodeTokens(channels), users.length + except.length > 0)
+  const to = yield* readRecipients(yield* EventLog, stored, mayReach)
+  if (to === undefined || !(yield* mayReach(to))) return false
   // Without channels it named users, even if all of them were excepted.
-  const namesUsers = channels.length === 0 || to.users.length + to.except.length > 0
-  return yield* may(caller, channels, namesUsers)
+  return to.channels.length > 0 || (yield* may(caller, [], true))
 })
 
 /** As `mayPublish`, or whether the caller published the broadcast itself, or is an operator. */

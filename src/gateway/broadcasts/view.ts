@@ -10,7 +10,7 @@ import { type Progress, startProgress, waiting } from "#domain/progress/progress
 import { isFinal, type Origin, type Standing } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
-import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import { decodeTokens } from "#streams/tokens.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
@@ -109,7 +109,7 @@ const unplanned = ({ stored }: Origin, expiresAt: number): Progress => {
 
 /** The member `to` of a view. It never changes, and may take several requests. */
 export const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
-  const to = (yield* wholeBroadcast(yield* EventLog, stored))?.to
+  const to = yield* readRecipients(yield* EventLog, stored)
   return {
     channels: decodeTokens(to?.channels ?? []),
     users: to?.users.length ?? 0,

@@ -6,7 +6,7 @@ import type { PushResult } from "#domain/outcome.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, directToken, type UserToken } from "#streams/tokens.ts"
 import { EventLog } from "../stream/event-log.ts"
-import { wholeBroadcast } from "../stream/whole-broadcast.ts"
+import { readRecipients } from "../stream/whole-broadcast.ts"
 import { type Listed, listBroadcasts, type Selection } from "./list.ts"
 import { firstPush, listPushes, type PushPlace } from "./pushes.ts"
 import { readOn } from "./read-on.ts"
@@ -38,7 +38,7 @@ const makeMayReach = (user: UserToken, wanted: ChannelToken | undefined) => {
     const log = yield* EventLog
     // The body of a broadcast to one channel is not decoded.
     const isPlain = channel !== directToken
-    const to = isPlain ? undefined : (yield* wholeBroadcast(log, stored))?.to
+    const to = isPlain ? undefined : yield* readRecipients(log, stored)
     const channels = isPlain ? [channel] : (to?.channels ?? [])
     if (wanted !== undefined && !channels.includes(wanted)) return false
     if (to?.users.includes(user)) return true

@@ -1,8 +1,11 @@
-// Reads a broadcast with the parts that were stored before it: what it says, and to whom it goes.
+// Reads a broadcast with its parts: to whom it goes, and what it says. Parts are messages that
+// gateways stored before the broadcast. What anybody else publishes names no parts: its publisher
+// would read whom others send to, and make every reader fetch messages of his choice.
 import * as Effect from "effect/Effect"
 import type { BroadcastBody } from "#domain/broadcast.ts"
-import { joined, type Recipients } from "#domain/recipients.ts"
-import { parseBroadcast } from "#streams/subjects.ts"
+import { isOwnSource } from "#domain/broadcast-publisher.ts"
+import { type DirectPart, type Recipients, recipientsIn, variantsIn } from "#domain/recipients.ts"
+import { parseBroadcast, parseState, subjects } from "#streams/subjects.ts"
 import { directToken } from "#streams/tokens.ts"
 import type { NatsUnavailable } from "../connection/errors.ts"
 import type { EventLog } from "./event-log.ts"
@@ -13,40 +16,93 @@ export interface WholeBroadcast {
   readonly to: Recipients
 }
 
+type Log = EventLog["Service"]
+
+/** The message of a broadcast to several channels or to users; undefined: the message is none. */
+const directIn = ({ message, subject }: Stored) => {
+  const { channel, source = "" } = parseBroadcast(subject) ?? {}
+  return channel === directToken && isOwnSource(source) && message.type === "direct/1"
+    ? message
+    : undefined
+}
+
+/** To whom a broadcast to one channel goes; undefined: the message is none. */
+const channelIn = ({ message, subject }: Stored): Recipients | undefined => {
+  const channel = parseBroadcast(subject)?.channel
+  return channel === undefined || channel === directToken || message.type !== "broadcast/1"
+    ? undefined
+    : { channels: [channel], users: [], except: [] }
+}
+
+/** The part that a gateway stored before `seq`; undefined: the message there is none. */
+const partAt = Effect.fnUntraced(function* (log: Log, part: number, seq: number) {
+  const stored = part < seq ? yield* log.at("log", part) : undefined
+  const isPart = stored?.subject === subjects.part
+  return isPart && stored.message.type === "direct.part/1" ? stored.message : undefined
+})
+
 /** Undefined: one of them is not in LOG before `seq`. */
 const partsBefore = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
+  log: Log,
   sequences: ReadonlyArray<number>,
   seq: number
 ) {
-  const parts = yield* Effect.forEach(sequences, (part) =>
-    part < seq ? log.at("log", part) : Effect.succeed(undefined)
-  )
-  const found = parts.flatMap((part) =>
-    part?.message.type === "direct.part/1" ? [part.message] : []
-  )
-  return found.length === parts.length ? found : undefined
+  const found: Array<DirectPart> = []
+  for (const sequence of sequences) {
+    const part = yield* partAt(log, sequence, seq)
+    if (part === undefined) return undefined
+    found.push(part)
+  }
+  return found
+})
+
+/** What a message with its parts says; undefined: one of them is not in LOG before it. */
+const bodyOf = Effect.fnUntraced(function* (
+  log: Log,
+  message: DirectPart & {
+    readonly data?: BroadcastBody["data"]
+    readonly parts?: ReadonlyArray<number>
+  },
+  seq: number
+) {
+  const { data, parts = [] } = message
+  const others = yield* partsBefore(log, parts, seq)
+  if (others === undefined) return undefined
+  const body: BroadcastBody = { data_by_locale: variantsIn([message, ...others]) }
+  return { body: data === undefined ? body : { ...body, data }, parts: others }
 })
 
 /** The payload in a change of a broadcast; undefined: the change has none. */
-const bodyOf = Effect.fnUntraced(function* (log: EventLog["Service"], change: number) {
-  const message = (yield* log.at("log", change))?.message
-  if (message?.type !== "broadcast.changed/1") return undefined
-  const parts = yield* partsBefore(log, message.parts ?? [], change)
-  return parts && joined(message, [message, ...parts]).body
+const changedBody = Effect.fnUntraced(function* (log: Log, change: number) {
+  const stored = yield* log.at("log", change)
+  if (stored === undefined || parseState(stored.subject) === undefined) return undefined
+  const { message } = stored
+  if (message.type !== "broadcast.changed/1") return undefined
+  return (yield* bodyOf(log, message, change))?.body
 })
 
-const readWhole = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
-  { message, seq, subject }: Stored
-): Effect.fn.Return<WholeBroadcast | undefined, NatsUnavailable> {
-  const channel = parseBroadcast(subject)?.channel
-  if (channel === undefined) return undefined
-  if (message.type === "broadcast/1" && channel !== directToken)
-    return { body: message, to: { channels: [channel], users: [], except: [] } }
-  if (message.type !== "direct/1" || channel !== directToken) return undefined
-  const parts = yield* partsBefore(log, message.parts ?? [], seq)
-  return parts && joined(message, [message, ...parts])
+/**
+ * To whom a broadcast goes. Undefined: the message is no broadcast, or a part is not in LOG before
+ * it. Reads no parts with variants alone; and no further parts once `goesOn` is false of the
+ * recipients so far, which are then the result.
+ */
+export const readRecipients = Effect.fnUntraced(function* <E = never, R = never>(
+  log: Log,
+  stored: Stored,
+  goesOn: (soFar: Recipients) => Effect.Effect<boolean, E, R> = () => Effect.succeed(true)
+): Effect.fn.Return<Recipients | undefined, NatsUnavailable | E, R> {
+  const direct = directIn(stored)
+  if (direct === undefined) return channelIn(stored)
+  const read: Array<DirectPart> = [direct]
+  for (const part of direct.parts ?? []) {
+    const hasAll = read.at(-1)!.data_by_locale !== undefined
+    if (hasAll || !(yield* goesOn(recipientsIn(read)))) break
+    const found = yield* partAt(log, part, stored.seq)
+    if (found === undefined) return undefined
+    read.push(found)
+  }
+  const { subscription } = direct
+  return { ...recipientsIn(read), ...(subscription === undefined ? {} : { subscription }) }
 })
 
 /**
@@ -54,12 +110,23 @@ const readWhole = Effect.fnUntraced(function* (
  * sequence of a change with another payload.
  */
 export const wholeBroadcast = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
+  log: Log,
   stored: Stored,
   payload?: number
-) {
-  const whole = yield* readWhole(log, stored)
-  if (whole === undefined || payload === undefined) return whole
-  const body = yield* bodyOf(log, payload)
-  return body && { ...whole, body }
+): Effect.fn.Return<WholeBroadcast | undefined, NatsUnavailable> {
+  if (payload !== undefined) {
+    const to = yield* readRecipients(log, stored)
+    const body = to && (yield* changedBody(log, payload))
+    return body && { body, to }
+  }
+  const direct = directIn(stored)
+  if (direct === undefined) {
+    const to = channelIn(stored)
+    return to && { body: stored.message as BroadcastBody, to }
+  }
+  const { subscription } = direct
+  const found = yield* bodyOf(log, direct, stored.seq)
+  if (found === undefined) return undefined
+  const to = recipientsIn([direct, ...found.parts])
+  return { body: found.body, to: subscription === undefined ? to : { ...to, subscription } }
 })

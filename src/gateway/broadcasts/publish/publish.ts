@@ -13,7 +13,7 @@ import {
   isInBody,
   readHeaders
 } from "#domain/broadcast.ts"
-import { publisherHeaders } from "#domain/broadcast-publisher.ts"
+import { gatewaySource, publisherHeaders } from "#domain/broadcast-publisher.ts"
 import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
 import { type PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
@@ -148,7 +148,7 @@ const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, mess
   const log = yield* EventLog
   const type = "direct.part/1"
   const { duplicate, seq } = yield* log.append("log", {
-    subject: subjects.part("rest"),
+    subject: subjects.part,
     type,
     body,
     messageId: hash("sha256", JSON.stringify([messageId, i]), "base64url")
@@ -174,10 +174,8 @@ export const directOf = Effect.fnUntraced(function* (
     ...(subscription === undefined ? {} : { subscription })
   }
   if (others.length === 0) return { ...given, ...first }
-  const parts = yield* Effect.forEach([first, ...others], (body, i) =>
-    storePart(body, i, messageId)
-  )
-  return { ...given, parts }
+  const parts = yield* Effect.forEach(others, (body, i) => storePart(body, i, messageId))
+  return { ...given, ...first, parts }
 })
 
 /** How many broadcasts are looked through for one that a request repeats. */
@@ -212,7 +210,7 @@ export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller
   if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
   yield* demandRoom("broadcast")
   const log = yield* EventLog
-  const subject = subjects.broadcast("rest", isPlain ? to.channels[0]! : directToken)
+  const subject = subjects.broadcast(gatewaySource, isPlain ? to.channels[0]! : directToken)
   const messageId = messageIdOf(broadcast, caller.id)
   yield* demandPlace(broadcast, caller, subject, messageId)
   const message = { subject, headers: { ...headers, ...publisherHeaders(caller.id) }, messageId }

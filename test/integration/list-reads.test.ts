@@ -1,0 +1,90 @@
+// What a list of broadcasts reads: no more than it needs to decide, whoever published them and
+// whoever asks.
+import { headers } from "@nats-io/transport-node"
+import { assert, describe, it } from "vitest"
+import { call, finishedAt, publishAt } from "../support/client.ts"
+import { connectAdmin, readsOf } from "../support/nats-admin.ts"
+import { useService } from "../support/use-service.ts"
+import { idOf } from "../support/users.ts"
+
+const shared = useService({
+  env: {
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: idOf("publisher"),
+    BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher"),
+    BELLCAST_OPERATOR_PRINCIPALS: idOf("operator")
+  }
+})
+
+/** For requests. The default of a second is short for a busy machine. */
+const patient = { timeout: 10_000 }
+
+const text = "x".repeat(3_900)
+const locales = [..."abcdefghijklmnopqrst"].map((letter) => `${letter}a`)
+/** Takes several messages of LOG: its variants do not fit into one. */
+const large = {
+  data: { n: 1 },
+  data_by_locale: Object.fromEntries(locales.map((locale) => [locale, { text }]))
+}
+
+/** The sequences of LOG that are read one by one while somebody lists the broadcasts. */
+const readBy = async (user: string) => {
+  await using admin = await connectAdmin(shared.nats.url)
+  let rows: ReadonlyArray<{ readonly id: string; readonly to: object }> = []
+  const reads = await readsOf(admin, async () => {
+    const { body, status } = await call(shared.service.url, "GET", "/broadcasts", user)
+    assert.equal(status, 200)
+    rows = body.data
+  })
+  assert.isNotEmpty(reads)
+  const parts = reads.flatMap((read) => {
+    const [, seq] = /MSG\.GET\.BELLCAST_LOG \{"seq":(\d+)\}/.exec(read) ?? []
+    return seq === undefined ? [] : [Number(seq)]
+  })
+  return { rows, parts }
+}
+
+describe("a list of broadcasts", { timeout: 60_000 }, () => {
+  it("reads no part that the message of a NATS client names", async () => {
+    const { nats, service } = shared
+    const to = { channels: ["secret"], users: [idOf("anna")] }
+    const id = Number(await publishAt(service.url, "/broadcasts", { ...large, to }))
+    const type = headers()
+    type.set("Bellcast-Type", "direct/1")
+    await using admin = await connectAdmin(nats.url)
+    const subject = "bellcast.cmd.broadcast.billing.=direct"
+    const parts = [id - 1, id - 2]
+    const forged = (
+      await admin.nc.request(subject, JSON.stringify({ parts }), { ...patient, headers: type })
+    ).json<{ seq: number }>()
+    const path = `/broadcasts/${forged.seq}`
+    // The planner reads the broadcasts, too.
+    await finishedAt(service.url, path, "operator")
+    for (const user of ["operator", "publisher", "stranger"]) {
+      const found = await readBy(user)
+      assert.notIncludeMembers(found.parts, parts, user)
+      const row = found.rows.find((each) => each.id === String(forged.seq))
+      const nobody = { channels: [], users: 0, except_users: 0 }
+      assert.deepEqual(row?.to, user === "operator" ? nobody : undefined)
+    }
+    const asked = await admin.nc.request(
+      "bellcast.api.billing.broadcast",
+      JSON.stringify({ broadcast: String(forged.seq) }),
+      patient
+    )
+    assert.notInclude(asked.string(), "secret")
+  })
+
+  it("reads no variants to decide who may see them, and shows to whom they go", async () => {
+    const { url } = shared.service
+    const to = { channels: ["news"], users: [idOf("anna"), idOf("bert")] }
+    const id = await publishAt(url, "/broadcasts", { ...large, to })
+    await finishedAt(url, `/broadcasts/${id}`)
+    for (const user of ["publisher", "operator", "stranger"]) {
+      const { parts, rows } = await readBy(user)
+      assert.isEmpty(parts, user)
+      const row = rows.find((each) => each.id === id)
+      const shown = { channels: ["news"], users: 2, except_users: 0 }
+      assert.deepEqual(row?.to, user === "stranger" ? undefined : shown)
+    }
+  })
+})
