@@ -9,6 +9,7 @@ import type { Health } from "#monitoring/health.ts"
 import type { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import type { BroadcastWatch } from "#nats/broadcasts/watch.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import type { Processes } from "#nats/connection/processes.ts"
 import type { States } from "#nats/follower/states.ts"
 import type { Watermark } from "#nats/follower/watermark.ts"
 import type { Buckets } from "#nats/kv/bucket.ts"
@@ -32,6 +33,7 @@ export type Services =
   | JoinedChannels
   | Identity
   | Backlog
+  | Processes
   | BroadcastWatch
   | States
   | EventLog

@@ -150,6 +150,8 @@ export class Health extends Context.Service<
   {
     /** The latest result, from a new check when the last one ended more than a second ago. */
     readonly view: Effect.Effect<HealthView>
+    /** The result of the last check that ended, however old; undefined: none ended yet. */
+    readonly last: () => HealthView | undefined
     /** Adds checks, each a member of the view. */
     readonly add: (checks: ReadonlyArray<Check>) => void
     /** Whether the process was told to stop: load balancers should send it nothing new. */
@@ -194,6 +196,7 @@ const make = Effect.fnUntraced(function* (options: HealthOptions) {
   let isLeaving = false
   return Health.of({
     view,
+    last: () => latest?.view,
     add: (checks) => void added.push(...checks),
     isLeaving: () => isLeaving,
     leave: () => {

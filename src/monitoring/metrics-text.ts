@@ -2,11 +2,22 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { Backlog, type Waiting } from "#nats/watch/backlog.ts"
+import * as Option from "effect/Option"
+import { Processes } from "#nats/connection/processes.ts"
+import { Backlog, type Snapshot, type Waiting } from "#nats/watch/backlog.ts"
 import { refusals, Space } from "#nats/watch/space.ts"
+import { followerNames } from "#streams/followers.ts"
 import { consumers } from "#streams/index.ts"
-import { type BacklogState, showBacklog, showRefusal, showRoom } from "#telemetry/nats-metrics.ts"
+import {
+  type BacklogState,
+  showBacklog,
+  showChecks,
+  showRefusal,
+  showRoles,
+  showRoom
+} from "#telemetry/nats-metrics.ts"
 import { isOfProcess } from "#telemetry/process-metrics.ts"
+import { Health } from "./health.ts"
 
 /** The Content-Type of the text. */
 export const textFormat = "text/plain; version=0.0.4; charset=utf-8"
@@ -23,28 +34,47 @@ const acceptedAtOf = ({ consumer, oldest }: Waiting): number => {
     : oldest.at
 }
 
+const nobodyWaits = (reader: string) => ({ reader, messages: 0, dueAt: undefined })
 /** Until NATS was read for the first time. */
 const nothing: BacklogState = {
   oldestAt: undefined,
-  jobs: consumers.map(({ consumer: { name } }) => ({ consumer: name, messages: 0 })),
+  readers: [...consumers.map(({ consumer: { name } }) => name), ...followerNames].map(nobodyWaits),
   appended: []
 }
 let latest = nothing
 
+const stateOf = ({ appended, following, waiting }: Snapshot): BacklogState => {
+  const oldestAt = Math.min(...waiting.map(acceptedAtOf))
+  return {
+    oldestAt: Number.isFinite(oldestAt) ? oldestAt : undefined,
+    readers: [
+      ...waiting.map(({ consumer, dueAt, messages }) => ({ reader: consumer, messages, dueAt })),
+      ...following.map(({ dueAt, follower, messages }) => ({ reader: follower, messages, dueAt }))
+    ],
+    appended
+  }
+}
+
 const readBacklog = Effect.gen(function* () {
-  const known = yield* (yield* Backlog).snapshot.pipe(
-    Effect.map(({ appended, waiting }) => {
-      const oldestAt = Math.min(...waiting.map(acceptedAtOf))
-      latest = {
-        oldestAt: Number.isFinite(oldestAt) ? oldestAt : undefined,
-        jobs: waiting,
-        appended
-      }
-      return true
-    }),
-    Effect.orElseSucceed(() => false)
-  )
-  showBacklog(latest, known, yield* Clock.currentTimeMillis)
+  const found = yield* Effect.orElseSucceed((yield* Backlog).snapshot, () => undefined)
+  if (found !== undefined) latest = stateOf(found)
+  showBacklog(latest, found !== undefined, yield* Clock.currentTimeMillis)
+})
+
+/** A scrape must not wait for a check that hangs: Prometheus would take the process for dead. */
+const checkWait = "2 seconds"
+
+const readHeartbeat = Effect.gen(function* () {
+  const { last, view } = yield* Health
+  const found = yield* Effect.timeoutOption(view, checkWait)
+  showChecks(Option.getOrElse(found, last) ?? {})
+})
+
+const readSpace = Effect.gen(function* () {
+  const { isFull, rooms } = yield* Space
+  for (const room of rooms()) showRoom(room)
+  for (const { refused, share, stream } of refusals)
+    showRefusal(stream, refused, isFull([stream], share))
 })
 
 /** The API shows these to nobody: the process as a program, and the names of tokens. */
@@ -56,11 +86,9 @@ const isForOperators = (name: string): boolean =>
  * for operators.
  */
 export const metricsText = Effect.fnUntraced(function* (reader: "operator" | "anybody") {
-  yield* readBacklog
-  const { isFull, rooms } = yield* Space
-  for (const room of rooms()) showRoom(room)
-  for (const { refused, share, stream } of refusals)
-    showRefusal(stream, refused, isFull([stream], share))
+  yield* Effect.all([readBacklog, readHeartbeat], { concurrency: 2, discard: true })
+  yield* readSpace
+  showRoles((yield* Processes).states())
   const shown = [...(yield* Metric.MetricRegistry)].filter(
     ([, { id }]) => reader === "operator" || !isForOperators(id)
   )

@@ -1,5 +1,6 @@
 // The pages of the metrics port: metrics, and the two heartbeats of the API without its prefix.
 import * as Effect from "effect/Effect"
+import type { Processes } from "#nats/connection/processes.ts"
 import type { Backlog } from "#nats/watch/backlog.ts"
 import type { Space } from "#nats/watch/space.ts"
 import { Health } from "./health.ts"
@@ -12,7 +13,7 @@ export interface Page {
 }
 
 /** The services that the pages read. */
-export type Shown = Backlog | Health | Space
+export type Shown = Backlog | Health | Processes | Space
 
 export interface PageOptions {
   readonly retryAfterSeconds: number

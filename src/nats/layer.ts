@@ -17,11 +17,10 @@ export const natsLayer = (options: NatsOptions) =>
     Layer.provideMerge(
       Layer.mergeAll(
         EventLog.layer,
-        Backlog.layer,
         Micro.layer,
         Consumers.layer,
         Layer.merge(Watermark.layer, Processes.layer).pipe(Layer.provideMerge(PubSub.layer)),
-        Followers.layer.pipe(Layer.provideMerge(Buckets.layer))
+        Layer.merge(Followers.layer, Backlog.layer).pipe(Layer.provideMerge(Buckets.layer))
       )
     ),
     Layer.provideMerge(Nats.layer(options))

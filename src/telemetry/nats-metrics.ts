@@ -11,11 +11,14 @@ const showKnown = gauge(
   "bellcast_backlog_known",
   "0 while NATS cannot be read: the backlog is that of the last reading, and the age grows on"
 )
-const showJobs = gauge(
-  "bellcast_pending_jobs",
-  "Broadcasts to be cut up (planner), shards to be delivered (deliver, limited), " +
-    "pushes to be tried again (retry), changes of states of broadcasts (states). Of the whole " +
-    "service"
+const showMessages = gauge(
+  "bellcast_backlog_messages",
+  "Messages that a durable consumer or a follower did not finish. Of the whole service"
+)
+const showAge = gauge(
+  "bellcast_backlog_age_seconds",
+  "How long ago the oldest message was stored that no process took from a durable consumer, or " +
+    "that a follower did not apply; 0: there is none. Of the whole service"
 )
 const countAppended = readCounter(
   "bellcast_stream_messages_total",
@@ -41,6 +44,14 @@ const showCurrent = gauge(
 const showWanted = gauge(
   "bellcast_stream_copies_wanted",
   "Copies that a stream should have. Of the whole service"
+)
+const showHeartbeat = gauge(
+  "bellcast_heartbeat",
+  "1 while a check of the heartbeat is well, 0 while it fails"
+)
+const showProcesses = gauge(
+  "bellcast_role_processes",
+  "Processes that run a role. Of the whole service"
 )
 const showTrouble = gauge(
   "bellcast_nats_trouble",
@@ -101,7 +112,12 @@ const addRepair = counter(
 export interface BacklogState {
   /** When the oldest broadcast with pushes that wait was accepted, in milliseconds since 1970. */
   readonly oldestAt: number | undefined
-  readonly jobs: ReadonlyArray<{ readonly consumer: string; readonly messages: number }>
+  /** Of each durable consumer and follower. `dueAt`: of the oldest message that nobody took. */
+  readonly readers: ReadonlyArray<{
+    readonly reader: string
+    readonly messages: number
+    readonly dueAt: number | undefined
+  }>
   readonly appended: ReadonlyArray<{ readonly stream: string; readonly messages: number }>
 }
 
@@ -115,7 +131,10 @@ export const showBacklog = (state: BacklogState, known: boolean, now: number): v
   const { oldestAt = now } = state
   showOldest({}, Math.max(0, now - oldestAt) / 1000)
   showKnown({}, known ? 1 : 0)
-  for (const { consumer, messages } of state.jobs) showJobs({ consumer }, messages)
+  for (const { dueAt = now, messages, reader } of state.readers) {
+    showMessages({ reader }, messages)
+    showAge({ reader }, Math.max(0, now - dueAt) / 1000)
+  }
   for (const { messages, stream } of state.appended) {
     // If the stream was made anew, the count starts from 0 again.
     countAppended({ stream }, Math.max(0, messages - (counted.get(stream) ?? 0)))
@@ -151,6 +170,16 @@ export const showCopies = (
     showCurrent({ stream }, current)
     showWanted({ stream }, wanted)
   }
+}
+
+export const showChecks = (view: Readonly<Record<string, boolean>>): void => {
+  for (const [check, isWell] of Object.entries(view)) showHeartbeat({ check }, Number(isWell))
+}
+
+export const showRoles = (
+  states: ReadonlyArray<{ readonly role: string; readonly processes: number }>
+): void => {
+  for (const { processes, role } of states) showProcesses({ role }, processes)
 }
 
 /** Shows each kind of trouble, and which one NATS has. Undefined: none. */

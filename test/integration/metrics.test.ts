@@ -174,13 +174,22 @@ describe("the metrics", () => {
       const value = (name: string) =>
         Number(lines.find((line) => line.startsWith(`${name} `))?.split(" ")[1])
       const jobs = ["planner", "deliver", "retry"].map((consumer) =>
-        value(`bellcast_pending_jobs{consumer="${consumer}"}`)
+        value(`bellcast_backlog_messages{reader="${consumer}"}`)
       )
       const [log, work] = ["LOG", "WORK"].map((name) =>
         value(`bellcast_stream_messages_total{stream="BELLCAST_${name}"}`)
       )
+      const roles = ["gateway", "fanout", "delivery"].map((role) =>
+        value(`bellcast_role_processes{role="${role}"}`)
+      )
+      const due = ["planner", "deliver", "retry", "projector", "tally"].map(
+        (reader) => value(`bellcast_backlog_age_seconds{reader="${reader}"}`) > 0
+      )
       return {
         askedAt,
+        due: due.map(Number).join(" "),
+        roles: roles.join(" "),
+        storage: value('bellcast_heartbeat{check="storage"}'),
         jobs: jobs.join(" "),
         age: value("bellcast_oldest_push_age_seconds"),
         known: value("bellcast_backlog_known"),
@@ -200,16 +209,19 @@ describe("the metrics", () => {
       assert.isAtLeast(age, (askedAt - acceptedAt) / 1000 - 0.5)
       assert.isAtMost(age, (performance.now() - publishedAt) / 1000 + 0.1)
     }
-    const published = await seen("1 0 0")
+    const published = await until(look, ({ due, jobs }) => jobs === "1 0 0" && due[0] === "1")
     isAge(published)
+    assert.deepInclude(published, { due: "1 0 0 0 0", roles: "1 0 0", storage: 1 })
     assert.equal(published.log, before.log + 1)
     await using fanout = await startService({ natsUrl: nats.url, roles: "fanout,tally" })
-    const planned = await seen("0 1 0")
+    const planned = await until(look, ({ due, jobs }) => jobs === "0 1 0" && due === "0 1 0 0 0")
     isAge(planned)
+    assert.equal(planned.roles, "1 1 0")
     assert.equal(planned.work, 2, "a plan and a job")
     await using delivery = await startService({ natsUrl: nats.url, roles: "delivery" })
-    const retrying = await seen("0 0 1")
+    const retrying = await until(look, ({ due, jobs }) => jobs === "0 0 1" && due === "0 0 0 0 0")
     isAge(retrying)
+    assert.equal(retrying.roles, "1 1 1")
     assert.isAbove(retrying.age, planned.age)
     isAway = false
     assert.deepInclude(await finished(gateway.url, "news", broadcast), { delivered: 2 })
@@ -236,6 +248,7 @@ describe("the metrics", () => {
     const away = await until(look, ({ known }) => known === 0)
     assert.deepInclude(away, { jobs: "0 0 1", log: after.log + 1 })
     assert.isAtLeast((await until(look, ({ age }) => age > away.age)).age, 0)
+    await until(look, ({ storage }) => storage === 0)
   })
 
   it("call a push service by its entry in the allow-list, and all others one", () => {
