@@ -99,7 +99,11 @@ type Callback = (
   address: string | Array<LookupAddress>,
   family?: number
 ) => void
-type Lookup = (hostname: string, options: { all?: boolean | undefined }, callback: Callback) => void
+export type Lookup = (
+  hostname: string,
+  options: { all?: boolean | undefined },
+  callback: Callback
+) => void
 
 /** A `lookup` for sockets: all addresses of a name, or its first one. */
 export const anyLookup =

@@ -5,6 +5,7 @@ import { constants, createSecureServer } from "node:http2"
 import type { AddressInfo } from "node:net"
 import { setDefaultCACertificates } from "node:tls"
 import { afterAll, assert, beforeAll, it } from "vitest"
+import { anyLookup } from "#basics/address-filter.ts"
 import { limitsOf } from "#delivery/push/transport/exchange.ts"
 import { Peer } from "#delivery/push/transport/peer.ts"
 import type { PushResponse } from "#delivery/push/transport/response.ts"
@@ -37,7 +38,7 @@ it("is told that a push is cancelled, and gets the next one when its window open
     http2: true,
     connectionsMax: 512,
     limits: limitsOf(500),
-    lookup: undefined
+    lookup: anyLookup()
   })
   const post = () =>
     new Promise<PushResponse>((resolve) =>

@@ -4,6 +4,7 @@ import { createSecureServer, type ServerHttp2Session } from "node:http2"
 import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from "node:net"
 import { setDefaultCACertificates } from "node:tls"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { anyLookup } from "#basics/address-filter.ts"
 import { Peer } from "#delivery/push/transport/peer.ts"
 import { until } from "../support/client.ts"
 import { elapsed } from "../support/quiet.ts"
@@ -85,7 +86,7 @@ describe("a push service whose sessions fall silent", { timeout: 60_000 }, () =>
       http2: true,
       connectionsMax: 512,
       limits,
-      lookup: undefined
+      lookup: anyLookup()
     })
     const post = () =>
       new Promise<unknown>((resolve) =>

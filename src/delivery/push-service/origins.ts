@@ -140,7 +140,7 @@ export const makeOrigins = (patternOf: (host: string) => string) => {
       }
     },
 
-    /** The name under which a host shares what it may take: unproven ones of a pattern share one. */
+    /** By which name a host shares what it may take: unproven ones of a pattern share one. */
     shareOf: (host: string): string =>
       origins.get(`https://${host}`)?.isProven === true ? host : patternOf(host)
   }

@@ -87,8 +87,8 @@ export const reasonOfError = (code: string): RetryReason => {
 
 /**
  * What Microsoft's WNS says besides the status, with a 2xx too: `received`, `dropped`,
- * `channelthrottled` or `appthrottled`. An unknown word is taken for `received`, because a push that
- * was taken must not be sent again.
+ * `channelthrottled` or `appthrottled`. An unknown word is taken for `received`, because a push
+ * that was taken must not be sent again.
  */
 const wnsWordOf = (headers: Answer["headers"]): "throttled" | "dropped" | undefined => {
   const status = headers["x-wns-status"]

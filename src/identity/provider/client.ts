@@ -1,10 +1,11 @@
 // Requests to identity providers: https only, no redirects, no private addresses but those of hosts
 // that the operator named, a bound on time and bytes, and one retry.
-import { isIP, type LookupFunction } from "node:net"
+import { isIP } from "node:net"
 import * as Effect from "effect/Effect"
 import type { Agent } from "undici"
-import { anyLookup, checkedLookup } from "#basics/address-filter.ts"
+import { anyLookup, checkedLookup, type Lookup } from "#basics/address-filter.ts"
 import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
+import { connectorOver } from "#basics/open-socket.ts"
 import { type Resolve, sharedLookup } from "#basics/shared-lookup.ts"
 import { IdentityUnavailable } from "../errors.ts"
 import type { ClientLogin } from "./client-login.ts"
@@ -99,13 +100,14 @@ export const makeSend = Effect.fnUntraced(function* (
 ) {
   // A service without a provider does not load it: 9 MiB.
   const undici = yield* Effect.promise(() => import("undici"))
-  const agentWith = (lookup: unknown) =>
+  // Node.js hangs after an HTTP/2 request that times out before its body is sent; see
+  // delivery/push/transport/cancel.ts. Few requests gain nothing by HTTP/2.
+  const secure = undici.buildConnector({ allowH2: false, timeout: timeoutMillis })
+  const agentWith = (lookup: Lookup) =>
     new undici.Agent({
       connections: connectionsMax,
-      // Node.js hangs after an HTTP/2 request that times out before its body is sent; see
-      // delivery/push/transport/cancel.ts. Few requests gain nothing by HTTP/2.
       allowH2: false,
-      connect: { timeout: timeoutMillis, lookup: lookup as LookupFunction }
+      connect: connectorOver(secure, { lookup, millis: timeoutMillis }) as typeof secure
     })
   const named = agentWith(anyLookup(resolve))
   const others = agentWith(checkedLookup(false, resolve))

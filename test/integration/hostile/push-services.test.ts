@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net"
 import { setTimeout as pause } from "node:timers/promises"
 import { createServer as createTlsServer, setDefaultCACertificates } from "node:tls"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { anyLookup } from "#basics/address-filter.ts"
 import { classify } from "#delivery/push/post.ts"
 import { limitsOf } from "#delivery/push/transport/exchange.ts"
 import { Peer } from "#delivery/push/transport/peer.ts"
@@ -24,7 +25,7 @@ const hostile = spawnHostile()
 afterAll(() => hostile[Symbol.asyncDispose]())
 
 const peerOf = (origin: string, http2 = true) =>
-  new Peer(origin, { http2, connectionsMax: 512, limits: limitsOf(10_000), lookup: undefined })
+  new Peer(origin, { http2, connectionsMax: 512, limits: limitsOf(10_000), lookup: anyLookup() })
 
 const post = (peer: Peer, path = "/push/1"): Promise<PushResponse> =>
   new Promise((resolve) =>

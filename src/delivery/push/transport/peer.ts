@@ -5,6 +5,8 @@ import type { Socket } from "node:net"
 import { createSecureContext } from "node:tls"
 import buildConnector from "undici/lib/core/connect.js"
 import Pool from "undici/lib/dispatcher/pool.js"
+import type { Lookup } from "#basics/address-filter.ts"
+import { connectorOver } from "#basics/open-socket.ts"
 import "./cancel.ts"
 import { bodyWindowBytes, Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
 import { fewAtATime } from "./connector.ts"
@@ -18,7 +20,7 @@ export interface PeerOptions {
   /** HTTP/1.1 connections at most. */
   readonly connectionsMax: number
   readonly limits: Limits
-  readonly lookup: unknown
+  readonly lookup: Lookup
 }
 
 /** Streams of one HTTP/2 connection: FCM ends a connection with more than 100. */
@@ -116,18 +118,18 @@ export class Peer {
   #newPool(): Pool {
     const { connectionsMax, limits, lookup } = this.#options
     const allowH2 = this.#http1Since === undefined
-    const connector = {
+    const secure = buildConnector({
       allowH2,
       preferH2: true,
       timeout: limits.connectMillis,
-      lookup,
       // A context for each connection takes a seventh of the CPU of a handshake.
       secureContext: createSecureContext()
-    }
+    } as buildConnector.BuildOptions)
+    const connect = connectorOver(secure, { lookup, millis: limits.connectMillis })
     return new Pool(this.#origin, {
       connections: allowH2 ? sessionsMax : connectionsMax,
       allowH2,
-      connect: fewAtATime(buildConnector(connector as buildConnector.BuildOptions), (error) => {
+      connect: fewAtATime(connect as buildConnector.connector, (error) => {
         if (this.#open.size === 0) this.#failWaiting(codeOf(error))
       }),
       keepAliveTimeout: idleMillisMax,
