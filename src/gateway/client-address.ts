@@ -33,7 +33,7 @@ const dotted = (high: string, low: string): string =>
  */
 export const plainAddress = (address = ""): string =>
   address
-    .replace(/%.*$/, "")
+    .split("%", 1)[0]!
     .replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "")
     .replace(/^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/i, (_, high, low) => dotted(high, low))
 

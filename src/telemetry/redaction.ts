@@ -47,7 +47,8 @@ const shortened = (
   host = "",
   rest: string
 ): string => {
-  if (url.replace(/[.,;:!?)]+$/, "") === natsServerReleases) return url
+  const isOurs = url.startsWith(natsServerReleases)
+  if (isOurs && punctuation.test(url.slice(natsServerReleases.length))) return url
   return credentials === undefined && punctuation.test(rest)
     ? scheme + host + rest
     : `${scheme}${host}/...`

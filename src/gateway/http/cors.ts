@@ -1,5 +1,5 @@
 // CORS: which origins may call, which headers scripts may read, and preflights. Pure.
-import { globOf } from "#basics/wildcard.ts"
+import { matchesGlob } from "#basics/wildcard.ts"
 import { type ErrorDetail, errorIn } from "./errors.ts"
 import type { ApiRequest } from "./request.ts"
 import { type Endpoint, operationOf } from "./routing.ts"
@@ -26,7 +26,7 @@ export const allowedOrigin = (
 ): string | undefined => {
   if (anyOrigin(allowed)) return "*"
   if (origin.length > originCharsMax) return undefined
-  return allowed.some((pattern) => globOf(pattern).test(origin)) ? origin : undefined
+  return allowed.some((pattern) => matchesGlob(pattern, origin)) ? origin : undefined
 }
 
 export const foreignOrigin = errorIn("header", "Origin", "This Origin is not allowed")

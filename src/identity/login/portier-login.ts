@@ -33,11 +33,18 @@ const perAddressPerHourMax = 20
 const skewSeconds = 180
 const addressBytesMax = 254
 
+/** Whether a text has one `@`, and a dot within what follows. */
+const hasDomain = (text: string): boolean => {
+  const [name, domain = "", ...others] = text.split("@")
+  const dot = domain.indexOf(".", 1)
+  return name !== "" && others.length === 0 && dot !== -1 && dot < domain.length - 1
+}
+
 export const isAddress = (text: unknown): text is string =>
   typeof text === "string" &&
   Buffer.byteLength(text) <= addressBytesMax &&
   !/[\s\p{Cc}\p{Cf}"<>]/u.test(text) &&
-  /^[^@]+@[^@]+\.[^@]+$/.test(text)
+  hasDomain(text)
 
 /**
  * The broker's mail has a link that ends the login in any browser. So neither a page of somebody

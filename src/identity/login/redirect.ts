@@ -1,5 +1,5 @@
 // To which pages a login may return: whoever gets the browser there gets the token. Pure.
-import { globOf } from "#basics/wildcard.ts"
+import { matchesGlob } from "#basics/wildcard.ts"
 import { isLoopback } from "../provider/url.ts"
 import { type LoginErrorCode, loginErrors } from "./login-errors.ts"
 
@@ -20,13 +20,22 @@ export const redirectFault = (text: string, hosts: ReadonlyArray<string>): strin
   const url = isPlain ? URL.parse(text) : null
   if (url === null) return "Must be an absolute URL in ASCII, without a login"
   if (url.protocol !== "https:" && !isLoopback(url)) return "Must begin with https://"
-  const isAllowed = hosts.some((pattern) => globOf(pattern).test(url.host))
+  const isAllowed = hosts.some((pattern) => matchesGlob(pattern, url.host))
   return isAllowed ? undefined : "The host is not allowed"
 }
 
 /** Whether a page is on one of the hosts. `page`: its URL or origin. */
 export const isPageAt = (page: string, hosts: ReadonlyArray<string>): boolean =>
   redirectFault(URL.parse(page)?.origin ?? "", hosts) === undefined
+
+/** A fragment without a name and `=` at its end. */
+const withoutName = (fragment: string): string => {
+  const end = fragment.length - 1
+  if (fragment[end] !== "=") return fragment
+  let start = end
+  while (start > 0 && !"#/?&=".includes(fragment[start - 1]!)) start--
+  return start === end ? fragment : fragment.slice(0, start)
+}
 
 /**
  * The URL with an error where `withToken` puts the token: of a fragment that ends in `token=`, that
@@ -35,7 +44,7 @@ export const isPageAt = (page: string, hosts: ReadonlyArray<string>): boolean =>
 export const withError = (redirect: string, code: LoginErrorCode): string => {
   const { href } = new URL(redirect)
   const [page = "", ...fragment] = href.split("#")
-  const before = fragment.join("#").replace(/[^#/?&=]+=$/, "")
+  const before = withoutName(fragment.join("#"))
   const description = encodeURIComponent(loginErrors[code])
   return `${page}#${before}error=${code}&error_description=${description}`
 }
