@@ -101,7 +101,7 @@ it("publishes on a channel for a source that may", async () => {
   assert.deepInclude(await finished(service.url, "news", id), { delivered: 1 })
   const reach = { people: 1, browsers: 1, estimated: false }
   const dry = await request("publish-channel", { ...sent, dry_run: true }, "shop")
-  assert.deepEqual(dry.body, { data: reach })
+  assert.deepEqual(dry.body, { data: reach, warnings: [] })
   assert.equal((await request("publish-channel", { ...sent, channel: "x" }, "shop")).body.code, 403)
   const number = await request("publish-channel", { ...sent, channel: 7 }, "shop")
   assert.deepInclude(number.body, { code: 400, message: "channel in body: Must be a string" })

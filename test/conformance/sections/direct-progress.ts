@@ -21,13 +21,31 @@ export const directProgress: ReadonlyArray<Case> = [
     },
     expected: {
       status: 200,
-      exactly: { data: { people: 1, browsers: 2, estimated: false, without_subscription: 1 } },
+      exactly: {
+        data: { people: 1, browsers: 2, estimated: false, without_subscription: 1 },
+        warnings: []
+      },
       headers: { Location: null, "Cache-Control": "no-cache, no-store" }
     },
     also: async (_, api) => {
       const sent = publishOnChannel(api, { data: {}, dry_run: true })
       const { json, status } = await api.send(sent)
-      expect([status, json]).toEqual([200, { data: { people: 1, browsers: 2, estimated: false } }])
+      const data = { people: 1, browsers: 2, estimated: false }
+      expect([status, json]).toEqual([200, { data, warnings: [] }])
+    }
+  }),
+  define({
+    name: "warns in a dry run of what the 202 warns of: a misspelt channel, a long payload",
+    request: (api) => {
+      const data = { filler: "x".repeat(3_000) }
+      return publish(api, { data, to: { channels: [api.channel] }, dry_run: true })
+    },
+    expected: {
+      status: 200,
+      body: {
+        data: { people: 0, browsers: 0 },
+        warnings: [expect.stringMatching(/Android/), expect.stringMatching(/^Nobody is registered/)]
+      }
     }
   }),
   define({

@@ -9,7 +9,8 @@ import type { Recipients } from "#domain/recipients.ts"
 import { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { Acknowledgement, accepted } from "../../channels/registration.ts"
-import type { ApiResponse, Call } from "../../http/request.ts"
+import { type ApiResponse, type Call, ok } from "../../http/request.ts"
+import { noStore } from "../../http/response-headers.ts"
 import { dryRun, Reach } from "./dry-run.ts"
 import { type Broadcast, publish } from "./publish.ts"
 
@@ -43,12 +44,18 @@ export const Accepted = Schema.Struct({
   warnings: Schema.Array(Schema.String)
 })
 
+/** The body of the response to a dry run. */
+export const Counted = Schema.Struct({ data: Reach, warnings: Schema.Array(Schema.String) })
+
 /** The common part of the descriptions. */
 export const publishDoc = {
   parameters: ["broadcast"],
-  responses: { 200: Schema.Struct({ data: Reach }), 202: Accepted },
+  responses: { 200: Counted, 202: Accepted },
   errors: [400, 403, 413, 415, 429, 507]
 }
+
+const payloadWarnings = (body: BroadcastBody): ReadonlyArray<string> =>
+  fitsInto(body, androidBytesMax) ? [] : [androidWarning]
 
 /** Sentences about those of these channels that nobody is registered to. */
 const channelWarnings = Effect.fnUntraced(function* (channels: Recipients["channels"]) {
@@ -70,7 +77,7 @@ export const acceptedAt = (
     message: "Accepted",
     id: String(broadcast),
     ...(request.source === undefined ? { url } : {}),
-    warnings: fitsInto(body, androidBytesMax) ? warnings : [androidWarning, ...warnings]
+    warnings: [...payloadWarnings(body), ...warnings]
   }
   return { ...accepted, body: data, broadcast, headers: { Location: url } }
 }
@@ -86,7 +93,11 @@ export const accept = Effect.fnUntraced(function* (
   call: Call
 ) {
   const { to } = given
-  if (dry_run === true) return yield* dryRun(to, body, call)
+  if (dry_run === true) {
+    const data = yield* dryRun(to, body, call)
+    const warnings = [...payloadWarnings(body), ...(yield* channelWarnings(to.channels))]
+    return ok({ data, warnings } satisfies typeof Counted.Type, noStore)
+  }
   const broadcast = yield* publish({ ...given, body }, call.caller!)
   const warnings = yield* channelWarnings(to.channels)
   return acceptedAt(path, broadcast, body, call, warnings)

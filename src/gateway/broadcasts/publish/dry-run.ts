@@ -11,8 +11,7 @@ import { registrationsUnder } from "#nats/kv/entries.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
 import { shardsAt, type UserToken } from "#streams/tokens.ts"
 import { refuse } from "../../http/errors.ts"
-import { type Call, ok } from "../../http/request.ts"
-import { noStore } from "../../http/response-headers.ts"
+import type { Call } from "../../http/request.ts"
 import { RequestRates } from "../../quotas/requests.ts"
 
 /**
@@ -46,7 +45,7 @@ const reachOf = Effect.fnUntraced(function* (
   return { people, browsers }
 })
 
-/** The response to a broadcast with `dry_run`. */
+/** Whom a broadcast with `dry_run` would reach. */
 export const dryRun = Effect.fnUntraced(function* (
   to: Recipients,
   body: BroadcastBody,
@@ -70,8 +69,8 @@ export const dryRun = Effect.fnUntraced(function* (
     reach.people += people * factor
     reach.browsers += browsers * factor
   }
-  const data: typeof Reach.Type = { ...reach, estimated: factor > 1 }
-  if (to.users.length === 0) return ok({ data }, noStore)
+  const found: typeof Reach.Type = { ...reach, estimated: factor > 1 }
+  if (to.users.length === 0) return found
   const { people } = yield* reachOf(buckets, to.users, floor.subscriptions)
-  return ok({ data: { ...data, without_subscription: to.users.length - people } }, noStore)
+  return { ...found, without_subscription: to.users.length - people }
 })
