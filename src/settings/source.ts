@@ -18,7 +18,8 @@ export const developmentFlag = "--development"
  */
 const development = {
   BELLCAST_AUTH_POLICIES: "basicauth",
-  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated",
+  // `nats:operator` is who publishes by the command `bellcast publish`.
+  BELLCAST_CHANNEL_WRITE_PRINCIPALS: "system.Authenticated nats:operator",
   BELLCAST_ALLOW_LOOPBACK_ENDPOINTS: "true",
   BELLCAST_PUBLIC_METRICS: "true",
   BELLCAST_SHUTDOWN_WAIT_SECONDS: "0",

@@ -69,6 +69,12 @@ it("tells what really happens", { timeout: 90_000 }, async () => {
   )
   await cli.printed(/delivered/)
   assert.strictEqual(await cli.exit(), 0)
+
+  // As `make publish` does: nobody has to be granted a right first.
+  const publish = ["publish", '{"n":1}', "--channel", channel!]
+  await using publisher = await spawnCli(publish, dataDir, folder)
+  await publisher.printed(/^broadcast \d+ is accepted$/m)
+  await listener.printed(/\{"n":1\}/)
 })
 
 it("names the version of the API, the metrics port, and whom nobody can write to", async () => {
