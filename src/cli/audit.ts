@@ -29,8 +29,9 @@ import { broadcastArgument, commandOf } from "./nats/broadcast.ts"
 import { changeLine, changesOf } from "./nats/changes.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { failed } from "./terminal/failed.ts"
-import { limitFlag, onOff, optional, timeFlag } from "./terminal/flags.ts"
+import { limitFlag, named, onOff, optional } from "./terminal/flags.ts"
 import { table } from "./terminal/table.ts"
+import { timeFlag } from "./terminal/times.ts"
 import { userGivenHelp } from "./users/given.ts"
 import { auditUser } from "./users/pushes.ts"
 
@@ -211,10 +212,14 @@ const flags = {
     Argument.withDescription("Its id: the last part of Location, the sequence of the PubAck"),
     Argument.optional
   ),
-  user: optional(Flag.String("user"), `Only the pushes to this user: ${userGivenHelp}`),
-  channel: optional(Flag.String("channel"), "With --user: only broadcasts to this channel"),
-  since: timeFlag("since", "With --user: only broadcasts accepted or started since"),
-  before: timeFlag("before", "With --user: only broadcasts accepted or started before"),
+  user: optional(named("user", "USER"), `Only the pushes to this user: ${userGivenHelp}`),
+  channel: optional(named("channel", "CHANNEL"), "With --user: only broadcasts to this channel"),
+  since: timeFlag("since", "With --user: only broadcasts accepted or started since").pipe(
+    Flag.optional
+  ),
+  before: timeFlag("before", "With --user: only broadcasts accepted or started before").pipe(
+    Flag.optional
+  ),
   limit: limitFlag,
   json: onOff("json", "Print one JSON object; with --user, JSON lines"),
   ...natsFlags

@@ -8,6 +8,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { firstWords, scripts, textOf } from "#browser/serving/files.ts"
 import { failed, noted, VerbFailed } from "./terminal/failed.ts"
+import { named } from "./terminal/flags.ts"
 
 const isFree = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) === undefined
 
@@ -81,7 +82,7 @@ const copy = Effect.fnUntraced(function* (folder: string) {
 export const clientCommand = Command.make(
   "client",
   {
-    out: Flag.String("out").pipe(
+    out: named("out", "FOLDER").pipe(
       Flag.withDescription("The folder, such as public/bellcast; older copies are replaced")
     )
   },

@@ -31,8 +31,9 @@ import { isRejected } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
 import { failed } from "./terminal/failed.ts"
-import { onOff, optional, several } from "./terminal/flags.ts"
+import { named, onOff, several } from "./terminal/flags.ts"
 import { ownSettings } from "./terminal/own-settings.ts"
+import { timeFlag } from "./terminal/times.ts"
 
 export interface RestoreOptions extends Range, SubscriptionQuota {
   /** Only subscriptions at these push services. Empty: all. */
@@ -159,12 +160,10 @@ export const restore = Effect.fn("Cli.restore")(function* (options: RestoreOptio
 })
 
 const flags = {
-  from: Flag.Date("from").pipe(
-    Flag.withDescription("Removed at this time or later, e.g. 2026-11-20T09:00:00Z")
-  ),
-  to: optional(Flag.Date("to"), "Removed before this time"),
+  from: timeFlag("from", "Removed at this time or later"),
+  to: timeFlag("to", "Removed before this time").pipe(Flag.optional),
   cause: several(Flag.Literals("cause", causes), "Only those removed for this, or suspended"),
-  host: several(Flag.String("host"), "Only those at this push service"),
+  host: several(named("host", "HOST"), "Only those at this push service"),
   dryRun: onOff("dry-run", "Only count"),
   ...natsFlags
 }

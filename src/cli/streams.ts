@@ -15,7 +15,7 @@ import { type FollowerName, followerNames, followers } from "#streams/followers.
 import { allStreams, consumers, streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
-import { onOff } from "./terminal/flags.ts"
+import { number, onOff } from "./terminal/flags.ts"
 import { type Cell, table } from "./terminal/table.ts"
 
 const dayMillis = 86_400_000
@@ -160,7 +160,7 @@ const withLive = Effect.forEach(sections, ({ heading, live, rows }) =>
 const flags = {
   ...natsFlags,
   live: onOff("live", "Also show how full streams and buckets are, and who is behind"),
-  replicas: Flag.Int("replicas").pipe(
+  replicas: number("replicas", "N").pipe(
     Flag.withDescription(
       `Keep this many copies of every stream and bucket (1 to ${replicasMax}), more or fewer`
     ),

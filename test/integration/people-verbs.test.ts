@@ -90,10 +90,10 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     }
     assert.deepEqual(await broadcasts("--since", await at(other!)), [last])
     assert.deepEqual(await broadcasts("--before", await at(second!)), [first])
-    assert.deepEqual(await broadcasts("--since", "2100-01-01"), [])
+    assert.deepEqual(await broadcasts("--since", "2100-01-01T00:00Z"), [])
     assert.include(await verb("audit", "--user", idOf("nobody")), "no such broadcast")
     const minutes = new Date(Date.now() - 300_000).toISOString().slice(11, 16)
-    if (minutes < "23:50") assert.lengthOf(await broadcasts("--since", minutes), 3)
+    if (minutes < "23:50") assert.lengthOf(await broadcasts("--since", `${minutes}Z`), 3)
   })
 
   it("audit names what is missing or wrong", async () => {

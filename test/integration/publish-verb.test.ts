@@ -44,7 +44,8 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     assert.deepEqual([code, stderr], [0, ""])
     return stdout
   }
-  const idIn = (line: string): string => /^broadcast (\d+) is accepted\n$/.exec(line)![1]!
+  const idIn = (line: string): string =>
+    /^broadcast (\d+) is accepted(, and starts .*)?\n$/.exec(line)![1]!
   const done = (id: string) => finishedAt(service.url, `/broadcasts/${id}`, "operator")
 
   it("publishes on a channel, where the channel lists it", async () => {
@@ -70,10 +71,12 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     assert.deepInclude(await done(id), { publisher: "nats:desk", accepted: 1, delivered: 1 })
     const refused = await run("publish", "--file", file, ...to)
     assert.deepEqual([refused.code, refused.stdout], [1, ""])
-    assert.match(
-      refused.stderr,
-      /\(403, forbidden\).*\nnats:operator may not: `bellcast permissions/
-    )
+    const [said, ...hints] = refused.stderr.trim().split("\n")
+    assert.match(said!, /\(403, forbidden\)/)
+    assert.deepEqual(hints.slice(1), [
+      "  bellcast permissions grant news nats:operator",
+      "  the setting BELLCAST_USER_WRITE_PRINCIPALS, which must name nats:operator"
+    ])
   })
 
   it("reads the data from standard input", async () => {
@@ -105,7 +108,9 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
   it("publishes for later, with what limits the broadcast", async () => {
     const at = new Date(Date.now() + 3_600_000).toISOString()
     const limits = ["--at", at, "--rate", "50", "--pause-when", "failed_share=0.2"]
-    const id = idIn(await publish('{"n":7}', "--channel", "news", ...limits))
+    const said = await publish('{"n":7}', "--channel", "news", ...limits)
+    const id = idIn(said)
+    assert.include(said, `, and starts at ${at}\n`)
     const shown = JSON.parse((await run("broadcast", "show", id, "--json")).stdout)
     assert.deepInclude(shown, {
       ...{ state: "scheduled", at, rate: 50, pause_when: { failed_share: 0.2 } }
@@ -120,6 +125,37 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     const { code, stderr, stdout } = await run("publish", "{}", "--channel", "newz")
     assert.deepEqual([code, stderr], [0, "bellcast: Nobody is registered to the channel newz\n"])
     idIn(stdout)
+    const dry = await run("publish", "{}", "--channel", "newz", "--dry-run")
+    const counted = "would go to 0 browsers of 0 people\n"
+    assert.deepEqual(dry, { code: 0, stderr, stdout: counted })
+  })
+
+  it("reads a time without an offset in the zone of the machine, and prints it", async () => {
+    const before = process.env["TZ"]
+    try {
+      for (const [zone, offset] of [
+        ["Asia/Tokyo", "+09:00"],
+        ["UTC", "Z"]
+      ] as const) {
+        process.env["TZ"] = zone
+        const day = new Date(Date.now() + 3 * 86_400_000).toISOString().slice(0, 10)
+        const at = new Date(`${day}T09:00:00${offset}`).toISOString()
+        const text = `${day}T09:00`
+        const { stderr, stdout } = await run("publish", "{}", "--channel", "news", "--at", text)
+        assert.equal(stderr, `bellcast: --at ${text} is ${at}: ${text} in ${zone}\n`)
+        assert.include(stdout, `, and starts at ${at}\n`)
+        const shown = await run("broadcast", "show", idIn(stdout), "--json")
+        assert.deepInclude(JSON.parse(shown.stdout), { state: "scheduled", at })
+        assert.equal((await run("broadcast", "cancel", idIn(stdout))).code, 0)
+      }
+      // At midnight the time that was a minute ago is one of the day before.
+      const over = new Date(Date.now() - 60_000).toISOString().slice(11, 16)
+      const refused = await run("publish", "{}", "--channel", "news", "--at", over)
+      if (over !== "23:59") assert.match(refused.stderr, /a time to come: .* of today is over/)
+    } finally {
+      if (before === undefined) delete process.env["TZ"]
+      else process.env["TZ"] = before
+    }
   })
 
   it("names what is missing or wrong", async () => {

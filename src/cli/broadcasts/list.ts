@@ -11,8 +11,9 @@ import { readOn } from "#nats/broadcasts/read-on.ts"
 import { readsOfCommandMax } from "#nats/broadcasts/started-in.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { jsonFlag, limitFlag, optional, timeFlag } from "../terminal/flags.ts"
+import { jsonFlag, limitFlag, named, optional } from "../terminal/flags.ts"
 import { printRows } from "../terminal/table.ts"
+import { timeFlag } from "../terminal/times.ts"
 
 type View = typeof BroadcastObject.Type
 
@@ -43,13 +44,15 @@ export const shownBroadcasts = {
 
 const filterFlags = {
   channel: optional(
-    Flag.String("channel"),
+    named("channel", "CHANNEL"),
     "Only those on this channel, without those that name it in `to`"
   ),
-  publisher: optional(Flag.String("publisher"), "Only those of this publisher"),
+  publisher: optional(named("publisher", "PRINCIPAL"), "Only those of this publisher"),
   state: optional(Flag.Literals("state", BroadcastState.literals), "Only those in this state"),
-  since: timeFlag("since", "Only those accepted or started at this time or later"),
-  before: timeFlag("before", "Only those accepted or started before this time"),
+  since: timeFlag("since", "Only those accepted or started at this time or later").pipe(
+    Flag.optional
+  ),
+  before: timeFlag("before", "Only those accepted or started before this time").pipe(Flag.optional),
   limit: limitFlag
 }
 
@@ -91,6 +94,6 @@ export const listCommand = Command.make(
 ).pipe(
   Command.withDescription("List broadcasts, the newest first"),
   Command.withExamples([
-    { command: "bellcast broadcast list --since 2026-11-23", description: "Since that day, UTC" }
+    { command: "bellcast broadcast list --since 2026-11-23", description: "Since that day" }
   ])
 )

@@ -13,34 +13,40 @@ import * as Schema from "effect/Schema"
 import { jsonObjectOf } from "#basics/json.ts"
 import { payloadBytesMax, Urgency } from "#domain/broadcast.ts"
 import { pauseWhenOf } from "#domain/pause-when.ts"
-import { Accepted } from "#gateway/broadcasts/publish/accepted.ts"
+import { Accepted, Counted } from "#gateway/broadcasts/publish/accepted.ts"
 import { bodiesMax } from "#gateway/broadcasts/publish/direct-post.ts"
-import { Reach } from "#gateway/broadcasts/publish/dry-run.ts"
+import type { Reach } from "#gateway/broadcasts/publish/dry-run.ts"
 import { bodyBytesMax } from "#gateway/http/body.ts"
 import { requestApi } from "#nats/connection/api-request.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { failed } from "../terminal/failed.ts"
-import { objectFlag, onOff, optional, several, timeFlag } from "../terminal/flags.ts"
+import { named, number, objectFlag, onOff, optional, several } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
+import { timeFlag } from "../terminal/times.ts"
 
 const flags = {
   data: Argument.String("data").pipe(
     Argument.withDescription("The data of the pushes, a JSON object; unset: --file, or stdin"),
     Argument.optional
   ),
-  file: optional(Flag.String("file"), "A file with the data"),
-  dataByLocale: optional(Flag.String("data-by-locale"), "Data by language, a JSON object"),
-  channels: several(Flag.String("channel"), "To everybody who is registered to this channel"),
-  users: several(Flag.String("user"), "To this user: <policy>:<id> or <policy>:<mail address>"),
-  exceptUsers: several(Flag.String("except-user"), "Not to this user"),
-  ttl: optional(Flag.Int("ttl"), "How long push services keep it, in seconds; unset: a day"),
+  file: optional(named("file", "FILE"), "A file with the data"),
+  dataByLocale: optional(named("data-by-locale", "JSON"), "Data by language, a JSON object"),
+  channels: several(named("channel", "CHANNEL"), "To everybody who is registered to this channel"),
+  users: several(named("user", "USER"), "To this user: <policy>:<id> or <policy>:<mail address>"),
+  exceptUsers: several(named("except-user", "USER"), "Not to this user"),
+  ttl: optional(
+    number("ttl", "SECONDS"),
+    "How long push services keep it, in seconds; unset: a day"
+  ),
   urgency: optional(Flag.Literals("urgency", Urgency.literals), "Unset: normal"),
-  topic: optional(Flag.String("topic"), "Replaces pushes with this topic that wait"),
-  at: timeFlag("at", "When it starts, at most 30 days ahead; unset: at once"),
-  rate: optional(Flag.Int("rate"), "Pushes a second, from 1 to 100,000; unset: no limit"),
-  pauseWhen: Flag.String("pause-when").pipe(
+  topic: optional(named("topic", "TOPIC"), "Replaces pushes with this topic that wait"),
+  at: timeFlag("at", "When it starts, at most 30 days ahead; unset: at once", "to come").pipe(
+    Flag.optional
+  ),
+  rate: optional(number("rate", "N"), "Pushes a second, from 1 to 100,000; unset: no limit"),
+  pauseWhen: named("pause-when", "CONDITION").pipe(
     Flag.withDescription("Pauses by itself when this share of the pushes failed: failed_share=0.2"),
     Flag.filterMap(
       (text) => Option.fromUndefinedOr(pauseWhenOf(text)),
@@ -48,8 +54,8 @@ const flags = {
     ),
     Flag.optional
   ),
-  key: optional(Flag.String("key"), "Idempotency-Key: repeated, it is the same broadcast"),
-  source: Flag.String("source").pipe(
+  key: optional(named("key", "KEY"), "Idempotency-Key: repeated, it is the same broadcast"),
+  source: named("source", "SOURCE").pipe(
     Flag.withDescription("Who publishes: the principal nats:SOURCE, which needs the rights to"),
     Flag.withDefault("operator"),
     Flag.filter(
@@ -135,15 +141,38 @@ const demandFits = Effect.fnUntraced(function* ({
 
 const ErrorBody = Schema.Struct({ error_code: Schema.String, message: Schema.String })
 
-const refusal = (status: number, body: unknown, source: string) => {
+/** The commands that give a source the rights that a broadcast needs. */
+const grantsFor = ({ channels, exceptUsers, source, users }: Given): ReadonlyArray<string> => {
+  const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text}'`)
+  const grants = channels.map(
+    (channel) => `  bellcast permissions grant ${shellWord(channel)} nats:${source}`
+  )
+  return [
+    `nats:${source} lacks a right; an operator gives it with`,
+    ...grants,
+    ...(users.length + exceptUsers.length === 0
+      ? []
+      : [`  the setting BELLCAST_USER_WRITE_PRINCIPALS, which must name nats:${source}`])
+  ]
+}
+
+const refusal = (status: number, body: unknown, given: Given) => {
   const { error_code, message } = Schema.is(ErrorBody)(body)
     ? body
     : { error_code: "unknown", message: "no reason" }
-  const hint =
-    `\nnats:${source} may not: \`bellcast permissions grant CHANNEL nats:${source}\`; to name ` +
-    `users, the setting BELLCAST_USER_WRITE_PRINCIPALS has to have nats:${source}`
   const said = `the gateway refused it (${status}, ${error_code}): ${message}`
-  return failed(status === 403 ? said + hint : said)
+  return failed([said, ...(status === 403 ? grantsFor(given) : [])].join("\n"))
+}
+
+const reachLine = ({ browsers, estimated, people }: typeof Reach.Type): string =>
+  `would go to ${estimated ? "about " : ""}${browsers} browsers of ${people} people`
+
+/** A time that is over means now: the gateway refuses one that is over for an hour. */
+const acceptedLine = (id: string, at: Option.Option<Date>): string => {
+  const start = Option.isNone(at)
+    ? ""
+    : `, and starts ${at.value.getTime() > Date.now() ? `at ${at.value.toISOString()}` : "now"}`
+  return `broadcast ${printable(id)} is accepted${start}`
 }
 
 const publish = Effect.fnUntraced(function* (given: Given) {
@@ -155,15 +184,11 @@ const publish = Effect.fnUntraced(function* (given: Given) {
   if (reply === undefined)
     return yield* failed("no gateway responds: a process with the role gateway has to run")
   const got = jsonObjectOf(reply.text)
-  if (reply.status > 0) return yield* refusal(reply.status, got, source)
+  if (reply.status > 0) return yield* refusal(reply.status, got, given)
   if (json) return yield* Console.log(printableJson(got))
-  if (Schema.is(Schema.Struct({ data: Reach }))(got)) {
-    const { browsers, estimated, people } = got.data
-    const about = estimated ? "about " : ""
-    return yield* Console.log(`would go to ${about}${browsers} browsers of ${people} people`)
-  }
-  if (!Schema.is(Accepted)(got)) return yield* failed("the gateway responded with another form")
-  yield* Console.log(`broadcast ${printable(got.id)} is accepted`)
+  if (Schema.is(Counted)(got)) yield* Console.log(reachLine(got.data))
+  else if (Schema.is(Accepted)(got)) yield* Console.log(acceptedLine(got.id, given.at))
+  else return yield* failed("the gateway responded with another form")
   for (const warning of got.warnings) yield* note(warning)
 })
 

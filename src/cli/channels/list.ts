@@ -9,7 +9,7 @@ import { scanEntries } from "#nats/kv/entries.ts"
 import { channelOfKey } from "#streams/buckets.ts"
 import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { jsonFlag, limitFlag } from "../terminal/flags.ts"
+import { jsonFlag, limitFlag, named } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { printRows } from "../terminal/table.ts"
 
@@ -47,7 +47,7 @@ const shown = {
 export const listCommand = Command.make(
   "list",
   {
-    name: Flag.String("name").pipe(
+    name: named("name", "PATTERN").pipe(
       Flag.withDescription("Only these, by a pattern in which * stands for any text"),
       Flag.withDefault("*")
     ),

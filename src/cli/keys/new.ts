@@ -3,11 +3,10 @@
 import { fstatSync } from "node:fs"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { noted } from "../terminal/failed.ts"
-import { optional } from "../terminal/flags.ts"
+import { named, optional } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { addToFile } from "./env-file.ts"
 import { newParts, textOf } from "./lines.ts"
@@ -39,7 +38,7 @@ export const newCommand = Command.make(
   "new",
   {
     env: optional(
-      Flag.String("env"),
+      named("env", "FILE"),
       "Write into this file, for its owner alone; what stands there stays as it is"
     )
   },

@@ -15,7 +15,7 @@ import { apiAddressIn } from "#embedded/api-address.ts"
 import { folderAt } from "#embedded/folder.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { noted } from "../terminal/failed.ts"
-import { argument, jsonFlag, optional } from "../terminal/flags.ts"
+import { argument, jsonFlag, named, number, optional } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { type ApiError, foreign, makeApi } from "./api-client.ts"
 import { type Arrived, openPushEndpoint } from "./push-endpoint.ts"
@@ -150,25 +150,25 @@ const newUser = () => `listener-${randomBytes(4).toString("hex")}:secret`
 
 const flags = {
   channel: argument("channel", "Channel to register on; it need not exist"),
-  url: Flag.String("url").pipe(
+  url: named("url", "URL").pipe(
     Flag.withDescription(
       `Base URL of the service (BELLCAST_URL); unset: that of the running one, else ${urlDefault}`
     ),
     Flag.withFallbackConfig(Config.String("BELLCAST_URL")),
     Flag.optional
   ),
-  user: Flag.String("user").pipe(
+  user: named("user", "NAME:PASSWORD").pipe(
     Flag.withDescription("Who listens, name:password (BELLCAST_USER); unset: a new user"),
     Flag.withFallbackConfig(Config.String("BELLCAST_USER").pipe(Config.withDefault(newUser())))
   ),
-  token: Flag.String("token").pipe(
+  token: named("token", "TOKEN").pipe(
     Flag.withDescription(
       "Instead of --user: a bearer token (BELLCAST_TOKEN), such as `bellcast sign-user` prints"
     ),
     Flag.withFallbackConfig(Config.String("BELLCAST_TOKEN")),
     Flag.optional
   ),
-  count: optional(Flag.Int("count"), "Exit after this many pushes; unset: never"),
+  count: optional(number("count", "N"), "Exit after this many pushes; unset: never"),
   json: jsonFlag
 }
 

@@ -3,7 +3,6 @@
 import { createReadStream } from "node:fs"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -12,7 +11,7 @@ import { ownKeys } from "../keys/own-keys.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { demandLog, demandRoom } from "../nats/room.ts"
 import { failed } from "../terminal/failed.ts"
-import { argument, onOff, optional, several } from "../terminal/flags.ts"
+import { argument, named, onOff, optional, several } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
 import { ownSettings } from "../terminal/own-settings.ts"
 import { ownUsers } from "../users/principal.ts"
@@ -128,13 +127,13 @@ const textOf = (counts: Counts, dryRun: boolean): string => {
 
 const flags = {
   file: argument("file", "One JSON object in each line; -: standard input"),
-  channel: several(Flag.String("channel"), "Register every user on this channel"),
+  channel: several(named("channel", "CHANNEL"), "Register every user on this channel"),
   key: optional(
-    Flag.String("vapid-public-key"),
+    named("vapid-public-key", "KEY"),
     "The key that subscriptions were made with, where a line names none"
   ),
   policy: optional(
-    Flag.String("policy"),
+    named("policy", "POLICY"),
     "The policy of the users, where lines have their ids at the site"
   ),
   dryRun: onOff("dry-run", "Check and count, store nothing"),

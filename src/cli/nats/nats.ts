@@ -24,10 +24,11 @@ import {
 import { printable } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/failed.ts"
+import { named } from "../terminal/flags.ts"
 
 /** A flag whose default is the value of a setting. */
-const flagOf = (name: string, setting: string, description: string) =>
-  Flag.String(name).pipe(
+const flagOf = (name: string, placeholder: string, setting: string, description: string) =>
+  named(name, placeholder).pipe(
     Flag.withDescription(description),
     Flag.withFallbackConfig(Config.String(setting)),
     Flag.optional
@@ -35,22 +36,34 @@ const flagOf = (name: string, setting: string, description: string) =>
 
 /** `--tls-ca`, `--tls-cert`, `--tls-key`: PEM files. */
 const tlsFlag = (key: keyof NatsTlsFiles, description: string) =>
-  flagOf(`tls-${key}`, natsTlsSettings[key], `${description}; a PEM file (${natsTlsSettings[key]})`)
+  flagOf(
+    `tls-${key}`,
+    "FILE",
+    natsTlsSettings[key],
+    `${description}; a PEM file (${natsTlsSettings[key]})`
+  )
 
 export const natsFlags = {
   nats: flagOf(
     "nats",
+    "URL",
     "BELLCAST_NATS_URL",
     "NATS servers, comma-separated (BELLCAST_NATS_URL); " +
       "unset: the embedded one, else port 4222 of this machine"
   ),
-  creds: flagOf("creds", "BELLCAST_NATS_CREDS", "NATS credentials file (BELLCAST_NATS_CREDS)"),
+  creds: flagOf(
+    "creds",
+    "FILE",
+    "BELLCAST_NATS_CREDS",
+    "NATS credentials file (BELLCAST_NATS_CREDS)"
+  ),
   inboxPrefix: flagOf(
     "inbox-prefix",
+    "PREFIX",
     "BELLCAST_NATS_INBOX_PREFIX",
     "First tokens of the subjects of responses (BELLCAST_NATS_INBOX_PREFIX); unset: _INBOX"
   ),
-  jsDomain: Flag.String("js-domain").pipe(
+  jsDomain: named("js-domain", "DOMAIN").pipe(
     Flag.withDescription("JetStream domain of Bellcast, for a user of another NATS account"),
     Flag.optional
   ),

@@ -1,8 +1,6 @@
 // Arguments and flags in the forms that several verbs have.
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import * as Option from "effect/Option"
-import { millisOf } from "#domain/timestamp.ts"
 
 /** A flag that is off unless it is given. */
 export const onOff = (name: string, description: string) =>
@@ -11,6 +9,17 @@ export const onOff = (name: string, description: string) =>
 /** A text that must be given. */
 export const argument = (name: string, description: string) =>
   Argument.String(name).pipe(Argument.withDescription(description))
+
+/**
+ * A flag with a text. `placeholder`: what `--help` and the documents call the text, in capitals; a
+ * word means the same form in every verb (`test/unit/cli-placeholders.test.ts`).
+ */
+export const named = (name: string, placeholder: string) =>
+  Flag.String(name).pipe(Flag.withMetavar(placeholder))
+
+/** A flag with a whole number. */
+export const number = (name: string, placeholder: string) =>
+  Flag.Int(name).pipe(Flag.withMetavar(placeholder))
 
 /** A flag that may be left out. */
 export const optional = <A>(flag: Flag.Flag<A>, description: string) =>
@@ -26,32 +35,8 @@ export const jsonFlag = onOff("json", "Print JSON lines")
 /** For verbs that show one thing. */
 export const objectFlag = onOff("json", "Print one JSON object")
 
-const dateOrTime =
-  /^(?:(\d{4}-\d\d-\d\d)(?:T(?=\d)|$))?(?:(\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/i
-
-/**
- * The time in a text: a date, a time of today, or both; in UTC unless it has an offset. `Date`
- * would take `5` for a month.
- */
-const timeIn = (text: string): Option.Option<Date> => {
-  const today = new Date().toISOString().slice(0, 10)
-  const [, day = today, minutes = "00:00", seconds = ":00", offset = "Z"] =
-    dateOrTime.exec(text) ?? []
-  const isTime = text !== "" && dateOrTime.test(text)
-  const millis = isTime ? millisOf(`${day}T${minutes}${seconds}${offset}`) : undefined
-  return Option.map(Option.fromUndefinedOr(millis), (found) => new Date(found))
-}
-
-/** A flag with a time. */
-export const timeFlag = (name: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withDescription(`${description}: 2026-11-23, 2026-11-23T14:05Z, or 14:05 of today in UTC`),
-    Flag.filterMap(timeIn, (text) => `Expected a time, got ${text}`),
-    Flag.optional
-  )
-
 /** The most rows that are printed. */
-export const limitFlag = Flag.Int("limit").pipe(
+export const limitFlag = number("limit", "N").pipe(
   Flag.withDescription("At most so many"),
   Flag.withDefault(20),
   Flag.filter(

@@ -1,8 +1,7 @@
-// `bellcast token create NAME --channel PATTERN --users --operator --expires TIME`: makes a token
+// `bellcast token create NAME --channel PATTERN --users --operator --expires SPAN`: makes a token
 // and prints it, this once.
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { isCurrentToken, tokenChannelsFault } from "#domain/access-token.ts"
 import { freshToken, hashOfToken } from "#identity/tokens/own-token.ts"
@@ -12,29 +11,22 @@ import { untilApplied } from "../nats/applied.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
 import { demandRoom } from "../nats/room.ts"
 import { failed } from "../terminal/failed.ts"
-import { argument, onOff, several } from "../terminal/flags.ts"
+import { argument, named, onOff, several } from "../terminal/flags.ts"
 import { note } from "../terminal/note.ts"
-import { spanFault, spanMillisOf } from "../terminal/span.ts"
+import { spanFlag } from "../terminal/times.ts"
 import { appendToken, tokenNamed } from "./tokens.ts"
-
-/** The end of a token's validity. Undefined: never. */
-const endOf = Effect.fnUntraced(function* (expires: string, now: number) {
-  if (expires === "never") return undefined
-  const millis = spanMillisOf(expires)
-  return millis === undefined ? yield* failed(`--expires: ${spanFault}, or never`) : now + millis
-})
 
 const create = Effect.fnUntraced(function* (
   name: string,
   channels: ReadonlyArray<string>,
   others: { readonly users: boolean; readonly operator: boolean },
-  expires: string
+  validMillis: number
 ) {
   const { operator, users } = others
   const fault = tokenChannelsFault(channels, users || operator)
   if (fault !== undefined) return yield* failed(`--channel: ${fault}`)
   const now = (yield* readServerTime).serverMillis
-  const expiresAt = yield* endOf(expires, now)
+  const expiresAt = Number.isFinite(validMillis) ? now + validMillis : undefined
   const { seq: expect, token: former } = yield* tokenNamed(name)
   if (former !== undefined && isCurrentToken(former, now))
     return yield* failed(
@@ -66,7 +58,7 @@ const create = Effect.fnUntraced(function* (
 const flags = {
   name: argument("name", "Names the server; its id is token:NAME"),
   channels: several(
-    Flag.String("channel"),
+    named("channel", "PATTERN"),
     "A channel, or a pattern in which * stands for any text"
   ),
   users: onOff("users", "Let its requests name users, such as to log one out everywhere"),
@@ -74,9 +66,7 @@ const flags = {
     "operator",
     "Make it an operator: it sees and stops broadcasts, sees users and restores"
   ),
-  expires: Flag.String("expires").pipe(
-    Flag.withDescription("How long it is valid: 90d, 12h, 30m; or never")
-  ),
+  expires: spanFlag("expires", "How long it is valid, or never"),
   ...natsFlags
 }
 

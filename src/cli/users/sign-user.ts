@@ -12,9 +12,9 @@ import { groupsMax, usableGroups, userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { secretBytesMin } from "#settings/words.ts"
 import { failed, noted } from "../terminal/failed.ts"
-import { argument, several } from "../terminal/flags.ts"
+import { argument, named, several } from "../terminal/flags.ts"
 import { valuesOf } from "../terminal/own-settings.ts"
-import { spanFault, spanMillisOf } from "../terminal/span.ts"
+import { spanFlag } from "../terminal/times.ts"
 
 /** The first secret, and the first audience, of a policy. */
 const signerOf = Effect.fnUntraced(function* (policy: string) {
@@ -37,15 +37,14 @@ const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toSt
 
 interface Given {
   readonly id: string
-  readonly expires: string
+  /** In milliseconds. */
+  readonly expires: number
   readonly policy: string
   readonly groups: ReadonlyArray<string>
 }
 
 const sign = Effect.fnUntraced(function* ({ expires, groups, id, policy }: Given) {
-  const millis = spanMillisOf(expires)
-  if (millis === undefined || millis > lifeMillisMax)
-    return yield* failed(`--expires: ${spanFault}, at most 24h`)
+  if (expires > lifeMillisMax) return yield* failed("--expires: Expected at most 24h")
   const fault = userFault(id)
   if (fault !== undefined) return yield* failed(`the id ${fault}`)
   if (groups.length > groupsMax)
@@ -57,7 +56,7 @@ const sign = Effect.fnUntraced(function* ({ expires, groups, id, policy }: Given
         "quotes and backslashes"
     )
   const { audience, secret } = yield* signerOf(policy)
-  const exp = Math.floor(((yield* Clock.currentTimeMillis) + millis) / 1000)
+  const exp = Math.floor(((yield* Clock.currentTimeMillis) + expires) / 1000)
   const claims = { sub: id, aud: audience, exp, ...(groups.length > 0 && { groups }) }
   const text = `${part({ alg: "HS256", typ: "JWT" })}.${part(claims)}`
   const signature = createHmac("sha256", secret).update(text).digest("base64url")
@@ -66,15 +65,14 @@ const sign = Effect.fnUntraced(function* ({ expires, groups, id, policy }: Given
 
 const flags = {
   id: argument("id", "The user's id at the site"),
-  expires: Flag.String("expires").pipe(
-    Flag.withDescription("How long the token is valid, at most 24h"),
-    Flag.withDefault("1h")
+  expires: spanFlag("expires", "How long the token is valid, at most 24h").pipe(
+    Flag.withDefault(3_600_000)
   ),
-  policy: Flag.String("policy").pipe(
+  policy: named("policy", "POLICY").pipe(
     Flag.withDescription("The policy whose settings are used"),
     Flag.withDefault("signed")
   ),
-  groups: several(Flag.String("group"), "A group of the user, of grants to group:signed:GROUP")
+  groups: several(named("group", "GROUP"), "A group of the user, of grants to group:signed:GROUP")
 }
 
 /** The verb. */

@@ -1,0 +1,92 @@
+// Times and spans in flags. What `--help` calls TIME and SPAN is read here, and nowhere else.
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { millisOf } from "#domain/timestamp.ts"
+import { named } from "./flags.ts"
+import { note } from "./note.ts"
+
+const dateOrTime =
+  /^(?:(\d{4}-\d\d-\d\d)(?:T(?=\d)|$))?(?:(\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/i
+
+interface Time {
+  readonly text: string
+  readonly date: Date
+  /** Without an offset: the time of this machine's zone. */
+  readonly isLocal: boolean
+  /** Without a day: that time of today. */
+  readonly isToday: boolean
+}
+
+/** The minutes that an offset is ahead of UTC. */
+const minutesAhead = (offset: string): number => {
+  const [, sign, hours, minutes] = /^([+-])(\d\d):(\d\d)$/.exec(offset) ?? []
+  return (sign === "-" ? -1 : 1) * (Number(hours ?? 0) * 60 + Number(minutes ?? 0))
+}
+
+/**
+ * The time in a text: a date, a time of today, or both; in the zone of this machine unless it has
+ * an offset. `Date` would take `5` for a month.
+ */
+const timeIn = (text: string): Option.Option<Time> => {
+  const found = text === "" ? null : dateOrTime.exec(text)
+  if (found === null) return Option.none()
+  const [, day, minutes = "00:00", seconds = ":00", offset] = found
+  const now = new Date()
+  const ahead = offset === undefined ? -now.getTimezoneOffset() : minutesAhead(offset)
+  const today = new Date(now.getTime() + ahead * 60_000).toISOString().slice(0, 10)
+  const local = `${day ?? today}T${minutes}${seconds}`
+  const millis = millisOf(`${local}${offset ?? "Z"}`)
+  if (millis === undefined) return Option.none()
+  // Without an offset `Date` reads the time as that of this machine's zone.
+  const date = new Date(offset === undefined ? local : millis)
+  return Option.some({ text, date, isLocal: offset === undefined, isToday: day === undefined })
+}
+
+/** The zone of this machine: `TZ`, or what the system is set to. */
+const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/**
+ * A flag with a time. The command prints how it read one without an offset: the zone of a container
+ * is rarely that of the person. `when`: `to come` refuses a time of today that is over.
+ */
+export const timeFlag = (name: string, description: string, when: "any" | "to come" = "any") =>
+  named(name, "TIME").pipe(
+    Flag.withDescription(
+      `${description}: 2026-11-23, 2026-11-23T14:05Z, or 14:05 of today in the zone of this machine`
+    ),
+    Flag.filterMap(timeIn, (text) => `Expected a time, got ${text}`),
+    Flag.filter(
+      ({ date, isToday }) => when === "any" || !isToday || date.getTime() > Date.now(),
+      ({ text }) => `Expected a time to come: ${text} of today is over. Name the day, too`
+    ),
+    Flag.mapEffect(({ date, isLocal, text }) => {
+      const told = `--${name} ${text} is ${date.toISOString()}: ${text} in ${zone()}`
+      return Effect.as(isLocal ? note(told) : Effect.void, date)
+    })
+  )
+
+const unitMillis: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 24 * 3_600_000
+}
+
+/** The milliseconds of a span, at least one second and at most 100 years; undefined: it is none. */
+export const spanMillisOf = (text: string): number | undefined => {
+  const [, number = "", unit = ""] = /^(\d{1,10})([smhd])$/.exec(text) ?? []
+  const millis = Number(number) * (unitMillis[unit] ?? 0)
+  return millis > 0 && millis <= 36_525 * unitMillis["d"]! ? millis : undefined
+}
+
+/** A flag with a span, in milliseconds; `never` is infinite. */
+export const spanFlag = (name: string, description: string) =>
+  named(name, "SPAN").pipe(
+    Flag.withDescription(`${description}: 90d, 12h, 30m or 45s`),
+    Flag.filterMap(
+      (text) =>
+        Option.fromUndefinedOr(text === "never" ? Number.POSITIVE_INFINITY : spanMillisOf(text)),
+      (text) => `Expected a span such as 90d, 12h, 30m or 45s, got ${text}`
+    )
+  )
