@@ -22,6 +22,7 @@ import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
 import { Identity } from "#identity/identity.ts"
 import { principalNames } from "#identity/principals.ts"
+import { hmacFor } from "#identity/secret-hmacs.ts"
 import { cachesLayer, garbageLayer } from "#memory/upkeep.ts"
 import { Health, type HealthOptions } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
@@ -157,13 +158,15 @@ const provisioned = ({ settings }: Start) =>
 const running = (start: Start) => {
   const { health, natsServer, natsUrl, secrets, settings } = start
   const stages = settings.roles.map((role) => stage(role, secrets))
+  const messageId = hmacFor(Redacted.value(secrets.useridHmacSecret), "bellcast message id")
   const nats = natsLayer({
     url: natsUrl,
     credsFile: Option.getOrUndefined(settings.natsCreds),
     tls: natsTlsFiles(settings.natsTls),
     inboxPrefix: settings.natsInboxPrefix,
     name: `bellcast ${settings.roles.join(",")}`,
-    waitMillis: waitMillisOf(settings)
+    waitMillis: waitMillisOf(settings),
+    messageIdOf: (text) => messageId(text, "base64url")
   })
   // The stages read the secret from the settings, also where it came from the data folder.
   const useridHmacSecret = Option.some(secrets.useridHmacSecret)

@@ -1,4 +1,5 @@
 // The connection to NATS. Only src/nats/ uses the types of NATS clients.
+import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import {
@@ -20,6 +21,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
+import { textHmac } from "#basics/hmac.ts"
 import { type NatsTlsFiles, natsUrls } from "#settings/nats-url.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { attempt, NatsUnavailable } from "./errors.ts"
@@ -52,6 +54,13 @@ export interface NatsOptions {
   readonly jsDomain?: string | undefined
   /** How long to wait for JetStream's leader; unset: not at all. */
   readonly waitMillis?: number | undefined
+  /**
+   * A keyed hash, the same in all processes. NATS knows a `Nats-Msg-Id` across all subjects of a
+   * stream: if a publisher could tell the id that a message of the service will have, he would take
+   * it first, and the message would not be stored. Unset: with a key of this connection, for
+   * processes that repeat nothing of others.
+   */
+  readonly messageIdOf?: ((text: string) => string) | undefined
 }
 
 export class Nats extends Context.Service<
@@ -61,6 +70,8 @@ export class Nats extends Context.Service<
     /** Passes each message on a subject to `receive`, until the subscription ends. */
     readonly listen: (listening: Omit<Listening, "failed">) => Subscription
     readonly silences: Silences
+    /** The `Nats-Msg-Id` of a text. */
+    readonly messageIdOf: (text: string) => string
     readonly nc: NatsConnection
     readonly js: JetStreamClient
     readonly jsm: JetStreamManager
@@ -95,10 +106,16 @@ export class Nats extends Context.Service<
               ...listening,
               failed: (err) => void run(lost({ subject: listening.subject, err }))
             }),
-          silences
+          silences,
+          messageIdOf: options.messageIdOf ?? idsOfThis()
         })
       })
     )
+}
+
+const idsOfThis = () => {
+  const hmac = textHmac(randomUUID())
+  return (text: string) => hmac(text, "base64url")
 }
 
 /** The hosts of the servers, without the passwords of the URLs: for logs. */

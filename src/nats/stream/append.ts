@@ -30,8 +30,9 @@ export interface Append<T extends MessageType> {
    */
   readonly expect?: number
   /**
-   * The server stores one message with this id in the stream's duplicate window, and acknowledges
-   * the others with the sequence of the first.
+   * Names this message in the whole stream. The server stores one message of this name in the
+   * stream's duplicate window, and acknowledges the others with the sequence of the first. It is
+   * stored as a keyed hash: anybody may know the name, and nobody else makes the id.
    */
   readonly messageId?: string
   /**
@@ -58,12 +59,20 @@ export const freshId = Effect.flatMap(Random.nextInt, (a) =>
   Effect.map(Random.nextInt, (b) => a.toString(36) + b.toString(36))
 )
 
-const headersOf = <T extends MessageType>(stream: StreamKey, message: Append<T>, id: string) => ({
+/** The header by which the server knows a repeated message. */
+export const messageIdHeader = "Nats-Msg-Id"
+
+const headersOf = <T extends MessageType>(
+  stream: StreamKey,
+  { messageId, ...message }: Append<T>,
+  id: string,
+  messageIdOf: Nats["Service"]["messageIdOf"]
+) => ({
   ...message.headers,
   [typeHeader]: message.type,
   [idHeader]: id,
   "Nats-Expected-Stream": streams[stream].name,
-  ...(message.messageId === undefined ? {} : { "Nats-Msg-Id": message.messageId }),
+  ...(messageId === undefined ? {} : { [messageIdHeader]: messageIdOf(messageId) }),
   ...(message.expect === undefined
     ? {}
     : { "Nats-Expected-Last-Subject-Sequence": String(message.expect) })
@@ -99,7 +108,7 @@ export const makeAppend =
     append(nats, readLast, stream, message)
 
 const append = Effect.fnUntraced(function* <T extends MessageType>(
-  { store }: Nats["Service"],
+  { messageIdOf, store }: Nats["Service"],
   readLast: ReadLast,
   stream: StreamKey,
   message: Append<T>
@@ -109,7 +118,7 @@ const append = Effect.fnUntraced(function* <T extends MessageType>(
   const id = message.id ?? (yield* freshId)
   const { subject } = message
   const payload = JSON.stringify(message.body)
-  const stored = { subject, payload, headers: headersOf(stream, message, id) }
+  const stored = { subject, payload, headers: headersOf(stream, message, id, messageIdOf) }
   /** An earlier attempt may have stored the message. */
   let isUncertain = message.id !== undefined
   while (true) {

@@ -17,7 +17,13 @@ import {
   unavailable
 } from "../connection/errors.ts"
 import type { Query } from "../connection/request.ts"
-import { type Append, type Appended, makeAppend, type StreamKey } from "./append.ts"
+import {
+  type Append,
+  type Appended,
+  makeAppend,
+  messageIdHeader,
+  type StreamKey
+} from "./append.ts"
 import { readAll } from "./read-all.ts"
 import {
   type From,
@@ -61,6 +67,8 @@ export class EventLog extends Context.Service<
       stream: StreamKey,
       message: Pick<Append<T>, "subject" | "type" | "body">
     ) => Effect.Effect<void, NatsUnavailable>
+    /** Whether a message was appended with this `messageId`. */
+    readonly isNamed: (stored: Stored, messageId: string) => boolean
     /** The last message on this subject, from the leader. */
     readonly last: (
       stream: StreamKey,
@@ -128,6 +136,7 @@ export class EventLog extends Context.Service<
             Effect.asVoid,
             Effect.catchTag("AppendConflict", () => Effect.void)
           ),
+        isNamed: ({ header }, messageId) => header(messageIdHeader) === nats.messageIdOf(messageId),
         last: readLast,
         at: (stream, seq) => {
           const known = stream === "log" ? cached.find(String(seq)) : undefined

@@ -1,6 +1,6 @@
 // How a broadcast is stored, to one channel or to others: the headers of the request, the rules of
 // Idempotency-Key, and the parts of a broadcast that does not fit into one message.
-import { hash, randomUUID } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { canonicalJson } from "#basics/json.ts"
@@ -103,24 +103,19 @@ export interface Broadcast extends Given {
 }
 
 /**
- * The message id. A key names one broadcast per caller and channel, or per caller and all else,
- * within the duplicate window of LOG.
+ * The name of the message. A key names one broadcast per caller and channel, or per caller and all
+ * else, within the duplicate window of LOG.
  */
-const messageIdOf = ({ isPlain, key, to }: Broadcast, caller: string): string => {
+const nameOf = ({ isPlain, key, to }: Broadcast, caller: string): string => {
   const channel = isPlain ? [decodeToken(to.channels[0]!)] : []
-  return key === undefined
-    ? randomUUID()
-    : hash("sha256", JSON.stringify([caller, ...channel, key]), "base64url")
+  return key === undefined ? randomUUID() : JSON.stringify([caller, ...channel, key])
 }
 
 /** The same text for the same broadcast: no data is empty data. */
 const textOf = ({ body: { data = {}, data_by_locale = {} }, to }: WholeBroadcast): string =>
   canonicalJson({ data, data_by_locale, to })
 
-/**
- * Whether a stored message is this broadcast. A NATS client may have used the message id for one of
- * its own, on another subject: then this one is not stored.
- */
+/** Whether a stored message is this broadcast. */
 const isSame = (
   { header, subject: stored }: Stored,
   whole: WholeBroadcast | undefined,
@@ -144,14 +139,14 @@ const reused = errorIn(
  * Stores a part of a broadcast, unless a request with its key stored one: a repeated request finds
  * its own. With another one the key was used for another broadcast, so no more is stored.
  */
-const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, messageId: string) {
+const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, name: string) {
   const log = yield* EventLog
   const type = "direct.part/1"
   const { duplicate, seq } = yield* log.append("log", {
     subject: subjects.part,
     type,
     body,
-    messageId: hash("sha256", JSON.stringify([messageId, i]), "base64url")
+    messageId: JSON.stringify([name, i])
   })
   const stored = duplicate ? (yield* log.at("log", seq))?.message : undefined
   if (duplicate && canonicalJson(stored) !== canonicalJson({ type, ...body }))
@@ -165,7 +160,7 @@ const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, mess
  */
 export const directOf = Effect.fnUntraced(function* (
   { body: { data, data_by_locale }, to }: WholeBroadcast,
-  messageId: string
+  name: string
 ) {
   const [first = {}, ...others] = partsOf(to, data_by_locale)
   const { subscription } = to
@@ -174,53 +169,68 @@ export const directOf = Effect.fnUntraced(function* (
     ...(subscription === undefined ? {} : { subscription })
   }
   if (others.length === 0) return { ...given, ...first }
-  const parts = yield* Effect.forEach(others, (body, i) => storePart(body, i, messageId))
+  const parts = yield* Effect.forEach(others, (body, i) => storePart(body, i, name))
   return { ...given, ...first, parts }
 })
 
-/** How many broadcasts are looked through for one that a request repeats. */
+/** Broadcasts that are looked through at once for one that a request repeats, in 3 MB. */
 const lookedThrough = 100
 
 /**
- * Refuses a broadcast that would wait where as many wait as may, but not one that is stored: its
- * publisher may not have received the response.
+ * Whether a broadcast of this name is stored, among those on its subject in the duplicate window.
+ * NATS says so only of a message that it would otherwise store.
  */
-const demandPlace = Effect.fnUntraced(function* (
-  { headers, key }: Broadcast,
-  caller: Caller,
-  subject: string,
-  messageId: string
-) {
+const isStored = Effect.fnUntraced(function* (subject: string, name: string) {
+  const log = yield* EventLog
+  const since = (yield* Clock.currentTimeMillis) - streams.log.duplicateWindowMillis
+  let before = Number.POSITIVE_INFINITY
+  while (true) {
+    const found = yield* log.newest("log", subject, { before, limit: lookedThrough })
+    const recent = found.filter(({ at }) => at > since)
+    if (recent.some((stored) => log.isNamed(stored, name))) return true
+    if (recent.length < lookedThrough) return false
+    before = recent.at(-1)!.seq
+  }
+})
+
+/** Refuses a broadcast that would wait where as many wait as may. */
+const demandPlace = Effect.fnUntraced(function* ({ headers }: Broadcast, caller: Caller) {
   const now = yield* Clock.currentTimeMillis
   const start = laterStart((name) => headers[name], now)
-  if (start === undefined || !(yield* States).isFull(caller.id)) return
-  if (key === undefined) return yield* refuse("too-many-scheduled")
-  const bounds = { before: Number.POSITIVE_INFINITY, limit: lookedThrough }
-  const newest = yield* (yield* EventLog).newest("log", subject, bounds)
-  const isStored = newest.some(
-    ({ at, header }) =>
-      header("Nats-Msg-Id") === messageId && at > now - streams.log.duplicateWindowMillis
-  )
-  if (!isStored) return yield* refuse("too-many-scheduled")
+  if (start !== undefined && (yield* States).isFull(caller.id))
+    return yield* refuse("too-many-scheduled")
 })
+
+/**
+ * Refuses what the service has no room for, but not a broadcast that is stored: its publisher may
+ * not have received the response.
+ */
+const admit = (broadcast: Broadcast, caller: Caller, subject: string, name: string) =>
+  demandRoom("broadcast").pipe(
+    Effect.andThen(demandPlace(broadcast, caller)),
+    Effect.catchTag("Refused", (refused) =>
+      broadcast.key === undefined
+        ? refused
+        : Effect.flatMap(isStored(subject, name), (is) => (is ? Effect.void : refused))
+    )
+  )
 
 /** Stores a broadcast, unless its key names one. Returns its id. */
 export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller: Caller) {
   const { body, headers, isPlain, key, to } = broadcast
   if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
-  yield* demandRoom("broadcast")
   const log = yield* EventLog
   const subject = subjects.broadcast(gatewaySource, isPlain ? to.channels[0]! : directToken)
-  const messageId = messageIdOf(broadcast, caller.id)
-  yield* demandPlace(broadcast, caller, subject, messageId)
-  const message = { subject, headers: { ...headers, ...publisherHeaders(caller.id) }, messageId }
+  const name = nameOf(broadcast, caller.id)
+  yield* admit(broadcast, caller, subject, name)
+  const message = {
+    subject,
+    headers: { ...headers, ...publisherHeaders(caller.id) },
+    messageId: name
+  }
   const { duplicate, seq } = yield* isPlain
     ? log.append("log", { ...message, type: "broadcast/1", body })
-    : log.append("log", {
-        ...message,
-        type: "direct/1",
-        body: yield* directOf(broadcast, messageId)
-      })
+    : log.append("log", { ...message, type: "direct/1", body: yield* directOf(broadcast, name) })
   if (duplicate && key !== undefined) {
     const stored = yield* log.at("log", seq)
     if (
