@@ -8,10 +8,10 @@ import { startConfiguredNats } from "../support/nats-configured.ts"
 import { claimPort } from "../support/ports.ts"
 
 const readme = readFileSync(new URL("../../streams/README.md", import.meta.url), "utf8")
-const lines = /^```sh\n(BELLCAST_PASSWORD=.*?)^```$/ms.exec(readme)![1]!
+const lines = /^```sh\n(SERVICE_PASSWORD=.*?)^```$/ms.exec(readme)![1]!
 /** The values as a shell reads the lines of the document. */
 const documented = Object.fromEntries(
-  ["BELLCAST_PASSWORD", "AUDIT_PASSWORD"].map((name) => [
+  ["SERVICE_PASSWORD", "AUDIT_PASSWORD"].map((name) => [
     name,
     execFileSync("sh", ["-ec", `${lines}\nprintf %s "$${name}"`], { encoding: "utf8" })
   ])
@@ -20,7 +20,7 @@ const documented = Object.fromEntries(
 it("may be anything, in quotes that belong to the value, or a bcrypt hash", async () => {
   const port = await claimPort()
   const own = {
-    BELLCAST_ADMIN_PASSWORD: '"123456"',
+    ADMIN_PASSWORD: '"123456"',
     BILLING_PASSWORD: '"a\\\\b\\"c $d {e"',
     SYS_PASSWORD: '"0x1f # 2k"'
   }
