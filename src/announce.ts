@@ -15,6 +15,7 @@ import { hostsOf } from "#nats/connection/connection.ts"
 import { Processes } from "#nats/connection/processes.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { addressText } from "#settings/listen-address.ts"
+import { OutgoingProxy } from "#settings/outgoing-proxy.ts"
 import { Source } from "#settings/source.ts"
 import { startupBanner } from "./startup-banner.ts"
 
@@ -135,6 +136,8 @@ export const announced = Effect.fnUntraced(function* (ready: Ready) {
     if (url !== undefined) yield* announceApi(natsFolder(settings.dataDir), url)
     yield* printBanner(ready, url, metrics)
   }
-  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), api, metrics }
+  const through = yield* OutgoingProxy
+  const proxy = through && addressText(through.hostname, through.port)
+  const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), api, metrics, proxy }
   yield* Effect.logInfo("ready", fields)
 })

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import { proxyFault } from "#basics/proxy.ts"
 import { Settings, type SettingsShape, settings } from "#config"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { kinds, policyOfSetting } from "#identity/kinds.ts"
@@ -90,8 +91,10 @@ export const checkSettings = Effect.gen(function* () {
       `${JSON.stringify(arg)}: The only argument is ${developmentFlag}; ` +
       "settings come from BELLCAST_<NAME> or a file"
   )
+  const proxy = proxyFault(process.env)
   const faults = [
     ...argumentFaults,
+    ...(proxy === undefined ? [] : [proxy]),
     ...source.faults,
     ...own.faults,
     ...gateway.faults,

@@ -25,10 +25,12 @@ export interface SocketTarget {
 /** Called once. */
 export type Opened = (error: Error | null, socket: Socket | null) => void
 
+/** An error with a code, as those of sockets have one. */
 export const codedError = (code: string, text: string): NodeJS.ErrnoException =>
   Object.assign(new Error(text), { code })
 
-const timedOut = () => codedError("UND_ERR_CONNECT_TIMEOUT", "no connection in time")
+/** The error of a connection that took too long. */
+export const timedOut = (): Error => codedError("UND_ERR_CONNECT_TIMEOUT", "no connection in time")
 
 /** Alternates between the families, beginning with that of the first (RFC 8305 section 4). */
 export const interleaved = (addresses: ReadonlyArray<LookupAddress>): Array<LookupAddress> => {
@@ -91,8 +93,8 @@ class Race {
 }
 
 /**
- * Opens a connection. `lookup` is asked about names only. Fails with the error of the lookup, of the
- * last attempt, or with UND_ERR_CONNECT_TIMEOUT.
+ * Opens a connection. `lookup` is asked about names only. Fails with the error of the lookup, with
+ * that of the last attempt, or with UND_ERR_CONNECT_TIMEOUT.
  */
 export const openSocket = (target: SocketTarget, opened: Opened): void => {
   const race = new Race(target, opened)
@@ -105,38 +107,3 @@ export const openSocket = (target: SocketTarget, opened: Opened): void => {
       else race.begin(addresses as ReadonlyArray<LookupAddress>)
     })
 }
-
-/** What undici's connectors are asked for. An empty port is the default one. */
-export interface ConnectTo {
-  readonly hostname: string
-  readonly protocol: string
-  readonly port: string
-}
-
-type Connector<To extends ConnectTo> = (to: To, opened: Opened) => void
-
-/**
- * A connector for undici. `secure` is undici's own, which makes TLS of a socket. TCP and TLS
- * together may take `millis`.
- */
-export const connectorOver =
-  <To extends ConnectTo>(
-    secure: (to: To & { readonly httpSocket: Socket }, opened: Opened) => unknown,
-    { lookup, millis }: Pick<SocketTarget, "lookup" | "millis">
-  ): Connector<To> =>
-  (to, opened) => {
-    const isSecure = to.protocol === "https:"
-    const begunAt = performance.now()
-    const port = Number(to.port || (isSecure ? 443 : 80))
-    openSocket({ hostname: to.hostname, port, lookup, millis }, (error, socket) => {
-      if (socket === null || !isSecure) return opened(error, socket)
-      const left = millis - (performance.now() - begunAt)
-      const deadline = setTimeout(() => secured.destroy(timedOut()), left)
-      const secured = secure({ ...to, httpSocket: socket }, (failure, made) => {
-        clearTimeout(deadline)
-        // TLS that fails leaves the socket below it open.
-        if (failure !== null) socket.destroy()
-        opened(failure, made)
-      }) as Socket
-    })
-  }

@@ -33,6 +33,7 @@ export const retryReasons = [
   "timeout",
   "tls",
   "network",
+  "proxy",
   "excessive",
   "address-not-allowed",
   "encryption"

@@ -164,6 +164,7 @@ const failures: ReadonlyArray<
   ["UND_ERR_SOCKET", "failed", "reset"],
   ["UND_ERR_INFO", "failed", "reset"],
   ["BELLCAST_EXCESSIVE", "failed", "excessive"],
+  ["BELLCAST_PROXY", "failed", "proxy"],
   ["EHOSTUNREACH", "failed", "unreachable"],
   ["ENETUNREACH", "failed", "unreachable"],
   ["ETIMEDOUT", "failed", "timeout"],

@@ -62,6 +62,7 @@ const responses: ReadonlyArray<Answer | NoAnswer> = [
   ...[
     "ADDRESS_NOT_ALLOWED",
     "BELLCAST_EXCESSIVE",
+    "BELLCAST_PROXY",
     "CERT_HAS_EXPIRED",
     "EAI_AGAIN",
     "ECONNREFUSED",

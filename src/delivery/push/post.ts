@@ -13,6 +13,7 @@ import { moment } from "#clock/moment.ts"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
+import { OutgoingProxy } from "#settings/outgoing-proxy.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { ResponseResult } from "../attempt-result.ts"
 import { Origins } from "../push-service/origins.ts"
@@ -71,6 +72,7 @@ const errorReasons: Readonly<Record<string, RetryReason>> = {
   UND_ERR_ABORTED: "timeout",
   UND_ERR_INFO: "reset",
   BELLCAST_EXCESSIVE: "excessive",
+  BELLCAST_PROXY: "proxy",
   // Our own resolver may be at fault, or the subscription; strikes tell them apart.
   ADDRESS_NOT_ALLOWED: "address-not-allowed"
 }
@@ -167,7 +169,8 @@ export class PushClient extends Context.Service<
         http2,
         connectionsMax: pushesUnderWayMax,
         limits: limitsOf(pushTimeoutMillis),
-        lookup: checkedLookup(allowLoopbackEndpoints)
+        lookup: checkedLookup(allowLoopbackEndpoints),
+        proxy: yield* OutgoingProxy
       }
       const peers = (yield* Origins).table(
         ({ name }) => new Peer(name, options),

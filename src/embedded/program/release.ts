@@ -2,6 +2,9 @@
 import { createHash } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { anyLookup } from "#basics/address-filter.ts"
+import { connectorOver } from "#basics/outgoing.ts"
+import { proxyOf } from "#basics/proxy.ts"
 import { natsServerReleases } from "#telemetry/redaction.ts"
 import { install, type Place, type Release } from "./place.ts"
 import { run } from "./run.ts"
@@ -39,8 +42,14 @@ const reasonOf = (error: unknown): string => {
 const download = async (url: string, place: Place): Promise<Buffer> => {
   const { responseMillisMax } = place.release
   // Not loaded where a nats-server is there already.
-  const { EnvHttpProxyAgent, fetch } = await import("undici")
-  const agent = new EnvHttpProxyAgent({ bodyTimeout: silenceMillisMax, maxResponseSize: bytesMax })
+  const { Agent, buildConnector, fetch } = await import("undici")
+  const secure = buildConnector({ timeout: responseMillisMax })
+  const outgoing = { lookup: anyLookup(), millis: responseMillisMax, proxy: proxyOf(process.env) }
+  const agent = new Agent({
+    bodyTimeout: silenceMillisMax,
+    maxResponseSize: bytesMax,
+    connect: connectorOver(secure, outgoing) as typeof secure
+  })
   const unanswered = new AbortController()
   const timer = setTimeout(
     () => unanswered.abort(new Error(`no response within ${responseMillisMax / 1000} s`)),

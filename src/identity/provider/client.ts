@@ -5,8 +5,9 @@ import * as Effect from "effect/Effect"
 import type { Agent } from "undici"
 import { anyLookup, checkedLookup, type Lookup } from "#basics/address-filter.ts"
 import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
-import { connectorOver } from "#basics/open-socket.ts"
+import { connectorOver } from "#basics/outgoing.ts"
 import { type Resolve, sharedLookup } from "#basics/shared-lookup.ts"
+import { OutgoingProxy } from "#settings/outgoing-proxy.ts"
 import { IdentityUnavailable } from "../errors.ts"
 import type { ClientLogin } from "./client-login.ts"
 
@@ -103,11 +104,12 @@ export const makeSend = Effect.fnUntraced(function* (
   // Node.js hangs after an HTTP/2 request that times out before its body is sent; see
   // delivery/push/transport/cancel.ts. Few requests gain nothing by HTTP/2.
   const secure = undici.buildConnector({ allowH2: false, timeout: timeoutMillis })
+  const proxy = yield* OutgoingProxy
   const agentWith = (lookup: Lookup) =>
     new undici.Agent({
       connections: connectionsMax,
       allowH2: false,
-      connect: connectorOver(secure, { lookup, millis: timeoutMillis }) as typeof secure
+      connect: connectorOver(secure, { lookup, millis: timeoutMillis, proxy }) as typeof secure
     })
   const named = agentWith(anyLookup(resolve))
   const others = agentWith(checkedLookup(false, resolve))

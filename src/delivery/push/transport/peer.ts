@@ -6,7 +6,8 @@ import { createSecureContext } from "node:tls"
 import buildConnector from "undici/lib/core/connect.js"
 import Pool from "undici/lib/dispatcher/pool.js"
 import type { Lookup } from "#basics/address-filter.ts"
-import { connectorOver } from "#basics/open-socket.ts"
+import { connectorOver } from "#basics/outgoing.ts"
+import type { HttpProxy } from "#basics/proxy.ts"
 import "./cancel.ts"
 import { bodyWindowBytes, Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
 import { fewAtATime } from "./connector.ts"
@@ -21,6 +22,7 @@ export interface PeerOptions {
   readonly connectionsMax: number
   readonly limits: Limits
   readonly lookup: Lookup
+  readonly proxy?: HttpProxy | undefined
 }
 
 /** Streams of one HTTP/2 connection: FCM ends a connection with more than 100. */
@@ -116,7 +118,7 @@ export class Peer {
   }
 
   #newPool(): Pool {
-    const { connectionsMax, limits, lookup } = this.#options
+    const { connectionsMax, limits, lookup, proxy } = this.#options
     const allowH2 = this.#http1Since === undefined
     const secure = buildConnector({
       allowH2,
@@ -125,7 +127,7 @@ export class Peer {
       // A context for each connection takes a seventh of the CPU of a handshake.
       secureContext: createSecureContext()
     } as buildConnector.BuildOptions)
-    const connect = connectorOver(secure, { lookup, millis: limits.connectMillis })
+    const connect = connectorOver(secure, { lookup, millis: limits.connectMillis, proxy })
     return new Pool(this.#origin, {
       connections: allowH2 ? sessionsMax : connectionsMax,
       allowH2,
