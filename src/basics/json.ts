@@ -68,6 +68,75 @@ export const parseJson = (text: string): { readonly json: unknown } | "malformed
   }
 }
 
+const integer = /^-?\d+$/
+/** Digits of a number that decide its value, whatever their place: those of 0.0120e5 are 12. */
+const digitsOf = (number: string): string =>
+  number
+    .replace(/e.*$/i, "")
+    .replace(/[.-]/g, "")
+    .replace(/^0+|0+$/g, "")
+
+const shownCharsMax = 64
+const shown = (text: string): string =>
+  text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}...` : text
+
+/**
+ * What a number becomes in JavaScript, here and in browsers, that its author did not mean. A
+ * fraction that is rounded to the nearest double is none of it, nor an integer that JavaScript
+ * itself writes with these digits.
+ */
+const numberLoss = (number: string): string | undefined => {
+  if (number.length <= 15 && integer.test(number)) return undefined
+  const value = Number(number)
+  if (!Number.isFinite(value)) return `the number ${shown(number)} is too large`
+  if (value === 0)
+    return digitsOf(number) === "" ? undefined : `the number ${shown(number)} is too small`
+  return integer.test(number) && digitsOf(String(value)) !== digitsOf(number)
+    ? `the number ${shown(number)} would become ${value}: write it as a string`
+    : undefined
+}
+
+/** The value of a string with its quotes. Most have no escape. */
+const nameIn = (string: string): string =>
+  string.includes("\\") ? (JSON.parse(string) as string) : string.slice(1, -1)
+
+/** A string, with the colon behind it if it is a name; a number; the ends of an object. */
+const token = /("[^"\\]*(?:\\.[^"\\]*)*")([ \t\n\r]*:)?|-?\d[\d.eE+-]*|[{}]/g
+
+/**
+ * What a JSON text loses when it is read: the digits of a number, or all but the last of members
+ * with one name. Undefined: nothing. `text` is well-formed.
+ */
+const lossIn = (text: string): string | undefined => {
+  const objects: Array<Set<string>> = []
+  for (const [found, string, colon] of text.matchAll(token)) {
+    if (found === "{") objects.push(new Set())
+    else if (found === "}") objects.pop()
+    else if (string === undefined) {
+      const loss = numberLoss(found)
+      if (loss !== undefined) return loss
+    } else if (colon !== undefined) {
+      const names = objects.at(-1)!
+      const name = nameIn(string)
+      if (names.has(name)) return `the name ${JSON.stringify(shown(name))} stands twice`
+      names.add(name)
+    }
+  }
+  return undefined
+}
+
+/**
+ * As `parseJson`, for values that are stored or handed on: a text of which something would be lost
+ * has a reason instead of a value.
+ */
+export const parseWhole = (
+  text: string
+): ReturnType<typeof parseJson> | { readonly loss: string } => {
+  const parsed = parseJson(text)
+  const loss = typeof parsed === "string" ? undefined : lossIn(text)
+  return loss === undefined ? parsed : { loss }
+}
+
 /** The object of a text; undefined for any other text. */
 export const jsonObjectOf = (text: string): JsonObject | undefined => {
   const parsed = parseJson(text)

@@ -91,6 +91,7 @@ describe("an import", { timeout: 60_000 }, () => {
       [{ keys: a.keys }, "endpoint: Required"],
       [{ endpoint: "x".repeat(70_000) }, "too long for a line"],
       ["", undefined],
+      [`{"user":738529527931269425,"endpoint":"x"}`, "the number 738529527931269425 would become"],
       [{ ...b, endpoint: `${b!.endpoint}#secret` }, "endpoint: Must not have a fragment"],
       [{ ...c, keys: { ...c!.keys, auth: short } }, "keys.auth: Must be 16 bytes in base64url"],
       [{ ...d, vapid_public_key: webpush.generateVAPIDKeys().publicKey }, "vapid_public_key: Must"],
@@ -105,8 +106,8 @@ describe("an import", { timeout: 60_000 }, () => {
     const { code, stderr, stdout } = await imports(lines.map(([line]) => line))
     assert.equal(code, 1)
     const [stored, ...others] = stdout.trimEnd().split("\n")
-    assert.equal(stored, "1 of 14 lines were stored")
-    assert.deepEqual(others, ["3 are no Web Push, or unsubscribed", "10 were refused"])
+    assert.equal(stored, "1 of 15 lines were stored")
+    assert.deepEqual(others, ["3 are no Web Push, or unsubscribed", "11 were refused"])
     for (const [i, [, reason]] of lines.entries()) {
       const line = `bellcast: line ${i + 1}: `
       if (reason === undefined) assert.notInclude(stderr, line)

@@ -43,6 +43,10 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       await js.publish(subject, JSON.stringify({ data: {} }), { headers: withBadShare }),
       await js.publish(subject, JSON.stringify({ pause_when: { failed_share: 0.2 } })),
       await js.publish(subject, ""),
+      // What would arrive as something else.
+      await js.publish(subject, '{"data":{"n":1e400}}'),
+      await js.publish(subject, '{"data_by_locale":{"de":{"n":738529527931269425}}}'),
+      await js.publish(subject, '{"data":{"n":1},"data":{"n":2}}'),
       // Only a gateway makes dry runs.
       await js.publish(subject, JSON.stringify({ data: {}, dry_run: true })),
       await js.publish(subject, JSON.stringify({ data_by_locale: { "d e": {} } })),

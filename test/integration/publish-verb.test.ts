@@ -167,6 +167,10 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     await refused(/name the recipients/, "{}")
     await refused(/the data is no JSON object/, "[]", "--channel", "news")
     await refused(/the data is no JSON object/, "hello", "--channel", "news")
+    const long = '{"n":738529527931269425}'
+    await refused(/sent as it is: .*425 would become .*400: write it as a/, long, "--channel", "x")
+    const twice = ["--channel", "x", "--data-by-locale", '{"de":{"a":1,"a":2}}']
+    await refused(/--data-by-locale cannot be sent as it is: the name "a" stands/, "{}", ...twice)
     const large = pathOf(
       await folderWith({ "d.json": `{"n":"${"a".repeat(2_000_000)}"}` }),
       "d.json"

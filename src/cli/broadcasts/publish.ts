@@ -10,7 +10,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { jsonObjectOf } from "#basics/json.ts"
+import { isObject, jsonObjectOf, parseWhole } from "#basics/json.ts"
 import { payloadBytesMax, Urgency } from "#domain/broadcast.ts"
 import { pauseWhenOf } from "#domain/pause-when.ts"
 import { Accepted, Counted } from "#gateway/broadcasts/publish/accepted.ts"
@@ -86,7 +86,12 @@ const textOf = Effect.fnUntraced(function* ({ data, file }: Given) {
 })
 
 const objectIn = Effect.fnUntraced(function* (json: string, name: string) {
-  return jsonObjectOf(json) ?? (yield* failed(`${name} is no JSON object`))
+  const parsed = parseWhole(json)
+  if (typeof parsed !== "string" && "loss" in parsed)
+    return yield* failed(`${name} cannot be sent as it is: ${printable(parsed.loss)}`)
+  return typeof parsed !== "string" && isObject(parsed.json)
+    ? parsed.json
+    : yield* failed(`${name} is no JSON object`)
 })
 
 const headersOf = ({ key, topic, ttl, urgency }: Given): Readonly<Record<string, string>> => {

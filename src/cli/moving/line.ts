@@ -1,6 +1,6 @@
 // Parses a line of an import: a subscription as browsers and the package web-push write it, or a
 // row of OneSignal's CSV export, as JSON. Pure.
-import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
+import { isObject, type JsonObject, parseWhole } from "#basics/json.ts"
 import { isLocale } from "#domain/locale.ts"
 
 export interface ParsedLine {
@@ -51,8 +51,10 @@ const parseOneSignal = (row: JsonObject): ParsedLine | NoSubscription => {
  * anything.
  */
 export const parseLine = (text: string): ParsedLine | NoSubscription => {
-  const json = jsonObjectOf(text)
-  if (json === undefined) return { refused: "Expected a JSON object" }
+  const parsed = parseWhole(text)
+  if (typeof parsed !== "string" && "loss" in parsed) return { refused: parsed.loss }
+  const json = typeof parsed === "string" ? undefined : parsed.json
+  if (!isObject(json)) return { refused: "Expected a JSON object" }
   if (Object.hasOwn(json, "identifier") && !Object.hasOwn(json, "endpoint"))
     return parseOneSignal(json)
   const { channels, id: _, last_modified: __, user, ...data } = json

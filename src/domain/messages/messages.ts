@@ -2,7 +2,7 @@
 // meaning of a type never changes: new meanings get new types.
 import type * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
-import { depthMax, parseJson } from "#basics/json.ts"
+import { depthMax, parseJson, parseWhole } from "#basics/json.ts"
 import { AccessTokenDelete, AccessTokenPut } from "../access-token.ts"
 import { BroadcastBody, BroadcastRejected } from "../broadcast.ts"
 import {
@@ -91,9 +91,17 @@ const decoders = Object.fromEntries(
 
 const isType = (type: string): type is MessageType => Object.hasOwn(messages, type)
 
+/** Types with data of a client, which is stored and handed on as it came. */
+const ofClients: ReadonlySet<MessageType> = new Set([
+  "subscription.put/1",
+  "broadcast/1",
+  "direct/1",
+  "broadcast.changed/1"
+])
+
 /**
  * Returns the message of a type and a JSON text, or "malformed" with the reason: an unknown type,
- * not JSON, nested too deep, or a body that does not match the schema.
+ * not JSON, nested too deep, data that would be changed, or a body that does not match the schema.
  */
 export const decodeMessage = (
   type: string,
@@ -101,9 +109,10 @@ export const decodeMessage = (
 ): Message | { readonly type: "malformed"; readonly reason: string } => {
   const malformed = (reason: string) => ({ type: "malformed", reason }) as const
   if (!isType(type)) return malformed(`unknown type ${JSON.stringify(type.slice(0, 64))}`)
-  const parsed = parseJson(text)
+  const parsed = (ofClients.has(type) ? parseWhole : parseJson)(text)
   if (parsed === "malformed") return malformed("not JSON")
   if (parsed === "deep") return malformed(`nested more than ${depthMax} levels deep`)
+  if ("loss" in parsed) return malformed(parsed.loss)
   const exit = decoders[type](parsed.json)
   return exit._tag === "Success" ? ({ ...exit.value, type } as Message) : malformed(`not a ${type}`)
 }

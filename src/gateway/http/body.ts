@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { depthMax, parseJson } from "#basics/json.ts"
+import { depthMax, parseWhole } from "#basics/json.ts"
 import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "./errors.ts"
 import { isForm, isJson, unsupportedForm } from "./media.ts"
 import type { ApiRequest, Refused } from "./request.ts"
@@ -40,10 +40,12 @@ const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refu
 const parse = (bytes: Uint8Array): { readonly json: unknown } | ErrorDetail => {
   if (bytes.length === 0) return { json: {} }
   if (!isUtf8(bytes)) return notJson
-  const parsed = parseJson(
+  const parsed = parseWhole(
     Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8")
   )
-  return parsed === "malformed" ? notJson : parsed === "deep" ? tooDeep : parsed
+  if (parsed === "malformed") return notJson
+  if (parsed === "deep") return tooDeep
+  return "loss" in parsed ? inBody(`Invalid JSON: ${parsed.loss}`) : parsed
 }
 
 const leaf = (issue: SchemaIssue.Leaf): string => {

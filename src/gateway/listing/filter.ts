@@ -1,5 +1,5 @@
 // Filters of a list by fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
-import { parseJson } from "#basics/json.ts"
+import { parseWhole } from "#basics/json.ts"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import { nameError, patternCharsMax, valuesMax } from "./bounds.ts"
@@ -29,10 +29,10 @@ export interface Filter {
 
 const prefixed = new RegExp(`^(${operators.join("|")})_([\\w.]+)$`)
 
-/** The JSON value of a text, or the text itself when it is not JSON. */
+/** The JSON value of a text, or the text itself when it is not JSON or no value is exactly it. */
 export const jsonOrText = (text: string): unknown => {
-  const parsed = parseJson(text)
-  return typeof parsed === "string" ? text : parsed.json
+  const parsed = parseWhole(text)
+  return typeof parsed === "string" || "loss" in parsed ? text : parsed.json
 }
 
 /** A number from 0 to 2^63, bare or in a string; undefined for other values. */

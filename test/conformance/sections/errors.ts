@@ -19,6 +19,43 @@ const notJson: ReadonlyArray<readonly [name: string, body: string | Buffer]> = [
   ["lists in lists without end", `{"data":${"[".repeat(8_000)}${"]".repeat(8_000)}}`]
 ]
 
+/** Values of a member of `data` that no reader of JSON in a browser would get as they were sent. */
+const lossy: ReadonlyArray<readonly [json: string, why: RegExp]> = [
+  ["1e400", /^Invalid JSON: the number 1e400 is too large$/],
+  ["[-1e400]", /the number -1e400 is too large/],
+  ["1e-400", /too small/],
+  ["738529527931269425", /would become 738529527931269400: write it as a string/],
+  ['{"a":1,"\\u0061":2}', /the name "a" stands twice/]
+]
+
+/** The JSON text of a body whose `data` has this value as `n`, and other members before it. */
+const withN = (before: string, value: string) => `{${before}"data":{"n":${value}}}`
+
+/** Every request with data that is stored or handed on. */
+const carriers: ReadonlyArray<
+  readonly [name: string, method: string, path: string, bodyOf: (value: string) => string]
+> = [
+  ["a subscription", "POST", "/subscriptions", (value) => withN("", value)],
+  ["a PUT of a subscription", "PUT", "/subscriptions/abc", (value) => withN("", value)],
+  ["a renewal", "POST", "/subscriptions/replace", (value) => withN('"renewal":"a",', value)],
+  ["a broadcast", "POST", "/channels/lossy", (value) => withN("", value)],
+  ["a variant", "POST", "/channels/lossy", (value) => `{"data_by_locale":{"de":{"n":${value}}}}`],
+  [
+    "a broadcast to others",
+    "POST",
+    "/broadcasts",
+    (value) => withN('"to":{"channels":["lossy"]},', value)
+  ],
+  ["a test", "POST", "/subscriptions/abc/test", (value) => withN("", value)],
+  ["a change of a broadcast", "PATCH", "/broadcasts/1", (value) => `{"data":{"data":${value}}}`],
+  [
+    "an entry of a batch",
+    "POST",
+    "/batch",
+    (value) => `{"requests":[{"path":"/subscriptions","body":${withN("", value)}}]}`
+  ]
+]
+
 const scalars = ["3", '"text"', "null", "true"]
 
 const dataErrors: ReadonlyArray<
@@ -58,6 +95,36 @@ export const errors: ReadonlyArray<Case> = [
       also: ({ json: { details } }) => expect(details[1].description).toBe("Required")
     })
   ),
+  ...carriers.flatMap(([name, method, path, bodyOf]) =>
+    lossy.map(([value, message]) =>
+      define({
+        name: `refuses ${name} with ${value}, which would not arrive as it was sent`,
+        request: ({ target }) => ({
+          method,
+          path,
+          as: target.publisher,
+          body: bodyOf(value),
+          headers: json
+        }),
+        expected: { status: 400, error: "invalid-body", details: ["body:", "body:"], message }
+      })
+    )
+  ),
+  define({
+    name: "stores and returns numbers that are none too large, small or long",
+    request: (api) =>
+      post(
+        JSON.stringify({ data: api.subscription("a") }).replace(
+          '"data":{',
+          '"data":{"n":[-0, 1e20, 738529527931269400, 0.1234567890123456789],'
+        ),
+        json
+      ),
+    expected: {
+      status: 201,
+      body: { data: { n: [0, 1e20, 738529527931269400, 0.12345678901234568] } }
+    }
+  }),
   ...scalars.map((body) =>
     define({
       name: `refuses the JSON text ${body} for a body`,
