@@ -1,12 +1,12 @@
 // The delivery stage: shard jobs and retries, both through one sender and one set of permits.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { Settings } from "#config"
 import { Caches } from "#memory/cache-memory.ts"
 import { States } from "#nats/follower/states.ts"
 import { Consumers } from "#nats/stream/consumer.ts"
 import { makeChanges } from "./changes/changes.ts"
-import { FairSemaphore } from "./fair-semaphore.ts"
 import { retriesAtOnce } from "./jobs/places.ts"
 import { makeRecord } from "./jobs/record/record.ts"
 import { makeRetry } from "./jobs/retry.ts"
@@ -42,7 +42,7 @@ export const deliveryLayer = Layer.effectDiscard(
       send: yield* makeSend,
       record: yield* makeRecord,
       publicKeys: new PublicKeys((yield* Caches).share("public-keys")),
-      permits: new FairSemaphore(unrecordedPushesMax),
+      permits: new FairSemaphore<number>(unrecordedPushesMax),
       draining,
       turns: yield* makeTurns({ draining, orderOf }),
       orderOf,

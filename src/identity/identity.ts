@@ -75,20 +75,24 @@ const makeCallers = (secret: string) => {
   }
 }
 
-/**
- * A function from the id of a user, or one with a mail address in it, to the user. Undefined: none
- * of the policies has such users.
- */
+/** The functions that read the id of a user, or one with a mail address in it. */
 const makeUsers = (secret: string, policies: ReadonlyArray<NamedPolicy>) => {
   const pseudonymOf = pseudonyms(secret)
   const nameOf = userNames(secret)
-  return (given: string): User | undefined => {
-    const [, policy, name] = /^([^:]*):(.*)$/s.exec(given) ?? []
+  const read = (given: string) => {
+    const [, policy, name = ""] = /^([^:]*):(.*)$/s.exec(given) ?? []
     const isOurs = policies.some((each) => each.name === policy)
     if (!isOurs || nobodyIdFault(given) !== undefined) return undefined
-    if (!isAddressHmac(name!) && !isUser(name)) return undefined
-    const id = `${policy}:${nameOf(name!)}`
-    return { id, user: pseudonymOf(id) }
+    return isAddressHmac(name) || isUser(name) ? { policy, name } : undefined
+  }
+  return {
+    isUserId: (given: string): boolean => read(given) !== undefined,
+    userOf: (given: string): User | undefined => {
+      const found = read(given)
+      if (found === undefined) return undefined
+      const id = `${found.policy}:${nameOf(found.name)}`
+      return { id, user: pseudonymOf(id) }
+    }
   }
 }
 
@@ -153,6 +157,8 @@ export class Identity extends Context.Service<
     readonly policies: ReadonlyArray<Policy>
     /** The user of an id, in which a mail address may stand; undefined: there is none. */
     readonly userOf: (id: string) => User | undefined
+    /** Whether `userOf` finds a user, at a tenth of its cost. */
+    readonly isUserId: (id: string) => boolean
   }
 >()("bellcast/identity/Identity") {
   static readonly layer = Layer.effect(
@@ -191,7 +197,7 @@ export class Identity extends Context.Service<
         if (failure !== undefined) return yield* failure
         return { caller: undefined, invalid: invalidOf(policies, credentials, asked) }
       })
-      return Identity.of({ identify, policies, userOf: makeUsers(secret, authPolicies) })
+      return Identity.of({ identify, policies, ...makeUsers(secret, authPolicies) })
     })
   ).pipe(
     Layer.provide(Verifications.layer),

@@ -1,8 +1,14 @@
 // What a list of broadcasts reads: no more than it needs to decide, whoever published them and
 // whoever asks.
 import { headers } from "@nats-io/transport-node"
+import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { call, finishedAt, publishAt } from "../support/client.ts"
+import { publisherHeaders } from "#domain/broadcast-publisher.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { channelToken, directToken } from "#streams/tokens.ts"
+import { call, finishedAt, publishAt, until } from "../support/client.ts"
 import { connectAdmin, readsOf } from "../support/nats-admin.ts"
 import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
@@ -57,8 +63,8 @@ describe("a list of broadcasts", { timeout: 60_000 }, () => {
       await admin.nc.request(subject, JSON.stringify({ parts }), { ...patient, headers: type })
     ).json<{ seq: number }>()
     const path = `/broadcasts/${forged.seq}`
-    // The planner reads the broadcasts, too.
-    await finishedAt(service.url, path, "operator")
+    // Planner and worker read the broadcasts, too.
+    for (const each of [path, `/broadcasts/${id}`]) await finishedAt(service.url, each, "operator")
     for (const user of ["operator", "publisher", "stranger"]) {
       const found = await readBy(user)
       assert.notIncludeMembers(found.parts, parts, user)
@@ -86,5 +92,36 @@ describe("a list of broadcasts", { timeout: 60_000 }, () => {
       const shown = { channels: ["news"], users: 2, except_users: 0 }
       assert.deepEqual(row?.to, user === "stranger" ? undefined : shown)
     }
+  })
+
+  it("waits for few lists of users without a right, whoever asked first", async () => {
+    const { nats, service } = shared
+    const publisher = publisherHeaders(idOf("publisher"))
+    const subject = subjects.broadcast("rest", directToken)
+    const body = { data: { n: 1 }, channels: [channelToken("a")] }
+    await Effect.gen(function* () {
+      const log = yield* EventLog
+      const append = log.append("log", { subject, type: "direct/1", body, headers: publisher })
+      yield* Effect.forEach(Array.from({ length: 60 }), () => append, { concurrency: 64 })
+    }).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })), Effect.runPromise)
+    let [served, isOver] = [0, false]
+    const list = (user: string) => call(service.url, "GET", "/broadcasts", user)
+    const strangers = Array.from({ length: 12 }, async (_, i) => {
+      for (; !isOver; served++) assert.isEmpty((await list(`stranger ${i}`)).body.data)
+    })
+    await until(
+      async () => served,
+      (count) => count >= 12
+    )
+    const meanwhile: Array<number> = []
+    for (let i = 0; i < 5; i++) {
+      const before = served
+      assert.lengthOf((await list("publisher")).body.data, 50)
+      meanwhile.push(served - before)
+    }
+    isOver = true
+    await Promise.all(strangers)
+    // First come, first served, it would wait for all of them.
+    assert.isBelow(meanwhile.toSorted((a, b) => a - b)[2]!, 8, meanwhile.join())
   })
 })

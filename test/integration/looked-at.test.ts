@@ -1,8 +1,8 @@
 // The audit of a user says which operators looked at the user, and at what; what they look at is
 // read in turns.
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { listsAtOnce } from "#gateway/broadcasts/broadcast-list.ts"
+import { inTurn, listsAtOnce } from "#gateway/broadcasts/broadcast-list.ts"
 import { personOf } from "#gateway/users/user-get.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
@@ -77,13 +77,15 @@ describe("what an operator looks at of a user", { timeout: 60_000 }, () => {
 
   // Both hold megabytes, so they take turns.
   it("is read when a list of broadcasts has ended", async () => {
-    const read = personOf({ id: idOf("anna"), user: tokenOf("anna") })
+    const read = personOf({ id: idOf("anna"), user: tokenOf("anna") }, "desk")
     const program = Effect.gen(function* () {
-      yield* listsAtOnce.take(2)
-      const early = yield* Effect.timeoutOption(read, "1 second")
+      const lists = Array.from({ length: listsAtOnce }, (_, i) => inTurn(`${i}`, Effect.never))
+      const held = yield* Effect.forEach(lists, (list) => Effect.forkScoped(list))
+      const reading = yield* Effect.forkScoped(read)
+      const early = yield* Effect.timeoutOption(Fiber.await(reading), "1 second")
       assert.equal(early._tag, "None")
-      yield* listsAtOnce.release(2)
-      assert.deepInclude(yield* read, { registrations: 0, pushes: [] })
+      yield* Effect.forEach(held, (list) => Fiber.interrupt(list))
+      assert.deepInclude(yield* Fiber.join(reading), { registrations: 0, pushes: [] })
     })
     const layer = natsLayer({ url: natsUrl, name: "test" })
     await Effect.runPromise(program.pipe(Effect.provide(layer), Effect.scoped))

@@ -1,11 +1,11 @@
 import { setImmediate as settled } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import { assert, describe, it } from "vitest"
-import { FairSemaphore } from "#delivery/fair-semaphore.ts"
+import { FairSemaphore } from "#clock/fair-semaphore.ts"
 
 /** `take` notes in `taken` whose turn came. */
 const make = (size: number) => {
-  const semaphore = new FairSemaphore(size)
+  const semaphore = new FairSemaphore<number>(size)
   const taken: Array<number> = []
   const take = (broadcast: number, permits?: number) =>
     void Effect.runFork(

@@ -3,11 +3,11 @@ import type * as Cause from "effect/Cause"
 import type * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"
 import type * as Semaphore from "effect/Semaphore"
+import type { FairSemaphore } from "#clock/fair-semaphore.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import type { States } from "#nats/follower/states.ts"
-import type { FairSemaphore } from "../fair-semaphore.ts"
 import type { Bodies } from "../push/encrypt.ts"
 import type { PublicKeys } from "../push/public-keys.ts"
 import type { Send } from "../push/send.ts"
@@ -25,7 +25,7 @@ export interface JobTools {
   readonly send: Send
   readonly record: Record
   readonly publicKeys: PublicKeys
-  readonly permits: FairSemaphore
+  readonly permits: FairSemaphore<number>
   readonly turns: Turns
   /**
    * Whether the process is shutting down: pushes under way are finished, the rest is left to

@@ -2,7 +2,7 @@
 // here. The queue of a slowed push service is short, so that pushes of the same shard to other push
 // services do not wait behind it. A push that does not fit waits in WORK.
 import * as Effect from "effect/Effect"
-import { FairSemaphore } from "../fair-semaphore.ts"
+import { FairSemaphore } from "#clock/fair-semaphore.ts"
 
 /** Delay before a push that did not fit is tried again: at least 1 s, at most 60 s. */
 const fullMillisMin = 1_000
@@ -23,7 +23,7 @@ const queueMax = 64
  * whether the push service allows fewer than are needed.
  */
 export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => boolean) => {
-  const slots = new FairSemaphore(max)
+  const slots = new FairSemaphore<number>(max)
   let window = max
   /** Pushes that wait or are under way. */
   let inside = 0

@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { makeRoom } from "#basics/bounded.ts"
+import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { type MinimumRevisions, type ShardJob, sinceOf } from "#domain/job.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
 import { takenFrom } from "#domain/subscription/owners.ts"
@@ -17,7 +18,6 @@ import { registrationsUnder } from "#nats/kv/entries.ts"
 import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
 import { isInShard, type UserToken } from "#streams/tokens.ts"
-import { FairSemaphore } from "../fair-semaphore.ts"
 import { removedData, type Target } from "../push/target.ts"
 import { type Gone, storedNow } from "./present-target.ts"
 import { makeRedriveFilter } from "./redrive-filter.ts"
@@ -218,15 +218,15 @@ const makeFirstAlone = () => {
  */
 export const makeAdmission = (audience: AudienceOf, weightMax: number) => {
   const roomOf = () => ({
-    reading: new FairSemaphore(readingMax),
+    reading: new FairSemaphore<number>(readingMax),
     // Two large shards at a time, or many small ones. Many large ones would share the permits until
     // each outcome had a handful of results.
-    sending: new FairSemaphore(2 * weightMax)
+    sending: new FairSemaphore<number>(2 * weightMax)
   })
   // A broadcast of one shard does not wait for the shards of large ones.
   const single = roomOf()
   const several = roomOf()
-  const limited = new FairSemaphore(limitedReadingMax)
+  const limited = new FairSemaphore<number>(limitedReadingMax)
   const firstAlone = makeFirstAlone()
   return (job: ShardJob, to: Recipients): Effect.Effect<Admitted, NatsUnavailable> => {
     const { broadcast, rate, shard } = job

@@ -2,14 +2,16 @@
 // newest first, in pages.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Semaphore from "effect/Semaphore"
+import { makeRoom } from "#basics/bounded.ts"
+import { FairSemaphore } from "#clock/fair-semaphore.ts"
+import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import type { Caller } from "#identity/identity.ts"
-import { listBroadcasts, type Selection } from "#nats/broadcasts/list.ts"
+import { type Listed, listBroadcasts, type Selection } from "#nats/broadcasts/list.ts"
 import type { Origin } from "#nats/broadcasts/state.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
-import { maySend } from "../channels/publishers.ts"
+import { hasRights, maySend } from "../channels/publishers.ts"
 import type { ErrorDetail } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -17,13 +19,51 @@ import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readPages } from "../listing/read-query.ts"
 import { singles } from "../listing/singles.ts"
 import type { Operation } from "../operation.ts"
+import { isOperator } from "../operators.ts"
 import { maySee } from "./broadcast.ts"
 import { BroadcastObject, viewOf } from "./view.ts"
 
 /** Most broadcasts of a page: 13 ms among 100,000; twice as many 28 (measured). */
 const broadcastsMax = 50
-/** Lists that are read at once: each may read 200 broadcasts and 1,000 changes of 32 KiB. */
-export const listsAtOnce = Semaphore.makeUnsafe(2)
+/** Lists that are read at once: each holds 100 broadcasts or changes of 32 KiB at a time. */
+export const listsAtOnce = 2
+/** Most callers who are known to see broadcasts of others, in 1 MB. */
+const readersMax = 10_000
+
+const turns = {
+  ofReaders: new FairSemaphore<string>(listsAtOnce),
+  /**
+   * Of callers who see their own broadcasts alone, as far as is known. Any name makes one with some
+   * policies, and each list reads 200 broadcasts to show none: nobody else waits for them.
+   */
+  ofOthers: new FairSemaphore<string>(1)
+}
+
+/** Callers to whom a list showed broadcasts of others: grants are known by their channel only. */
+const readers = new Map<string, true>()
+
+const noteReader = ({ id, user }: Caller, rows: ReadonlyArray<Listed>) => {
+  const isOwn = ({ origin: { source, stored } }: Listed) =>
+    publisherOf(source, stored.header) === id
+  if (readers.has(user) || rows.every(isOwn)) return
+  makeRoom(readers, readersMax)
+  readers.set(user, true)
+}
+
+/** Reads a list when it is the turn of `user`, who may see what the list shows. */
+export const inTurn = <A, E, R>(user: string, list: Effect.Effect<A, E, R>) =>
+  turns.ofReaders.withPermit(user, list)
+
+/** As `inTurn`, for a caller who may see nothing but what he published. */
+const inTurnOfAny = Effect.fnUntraced(function* <A, E, R>(
+  { caller, request }: Call,
+  list: Effect.Effect<A, E, R>
+) {
+  const { user, verified } = caller!
+  const isReader = readers.has(user) || (yield* isOperator(caller!)) || (yield* hasRights(caller!))
+  if (isReader) return yield* inTurn(user, list)
+  return yield* turns.ofOthers.withPermit(verified ? user : request.address, list)
+})
 
 type Wanted = Pick<Selection<never, never>, "publisher" | "state" | "since" | "before">
 
@@ -73,7 +113,10 @@ const page = Effect.fnUntraced(function* <E, R>(
     limit,
     behind: behind === undefined ? undefined : Number(behind)
   })
-  const { next, rows } = yield* listsAtOnce.withPermit(list)
+  const { next, rows } = yield* of.channel === undefined
+    ? inTurnOfAny(call, list)
+    : inTurn(call.caller!.user, list)
+  noteReader(call.caller!, rows)
   const data = yield* Effect.forEach(rows, (row) => viewOf(row.origin, row.standing))
   const place = next === undefined ? undefined : { id: next }
   const shown = { path, place, limit }

@@ -54,6 +54,15 @@ export const mayUseUsers = Effect.fnUntraced(function* ({ principals, rights }: 
   return principals.some((principal) => userWritePrincipals.includes(principal))
 })
 
+/** Whether the settings or a token give the caller a right to publish, on whatever channel. */
+export const hasRights = Effect.fnUntraced(function* (caller: Caller) {
+  const { principals, rights } = caller
+  if (rights !== undefined) return true
+  const { channelWritePrincipals } = yield* Settings
+  const isNamed = channelWritePrincipals.some(({ principal }) => principals.includes(principal))
+  return isNamed || (yield* mayUseUsers(caller))
+})
+
 /** Whether a caller may send to these channels, and may name users if any are named. */
 export const maySend = Effect.fnUntraced(function* (
   caller: Caller,

@@ -6,7 +6,7 @@ import type { User } from "#identity/identity.ts"
 import { type ForUser, listForUser } from "#nats/broadcasts/for-user.ts"
 import { channelsAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
 import { decodeToken, decodeTokens, directToken, type UserToken } from "#streams/tokens.ts"
-import { listsAtOnce } from "../broadcasts/broadcast-list.ts"
+import { inTurn } from "../broadcasts/broadcast-list.ts"
 import { PushObject, pushView } from "../broadcasts/pushes.ts"
 import { listOf } from "../changes.ts"
 import { ok } from "../http/request.ts"
@@ -43,7 +43,7 @@ const Person = Schema.Struct({
 })
 
 /** The last broadcasts with a push to a user. */
-const lastOf = Effect.fnUntraced(function* (user: UserToken) {
+const lastOf = Effect.fnUntraced(function* (user: UserToken, by: string) {
   const reached: Array<ForUser> = []
   let behind: number | undefined
   for (let looks = 0; looks < looksMax; looks++) {
@@ -51,7 +51,7 @@ const lastOf = Effect.fnUntraced(function* (user: UserToken) {
     const isLast = looks === looksMax - 1
     const bounds = { limit: broadcastsMax, behind, since: undefined, before: undefined }
     const list = listForUser(user, { ...bounds, channel: undefined, isLast })
-    const { next, rows } = yield* listsAtOnce.withPermit(list)
+    const { next, rows } = yield* inTurn(by, list)
     reached.push(...rows.filter(({ pushes }) => pushes.length > 0))
     behind = next
     if (behind === undefined || reached.length >= broadcastsMax) break
@@ -77,13 +77,13 @@ const deliveredTo = (id: string, reached: ReadonlyArray<ForUser>) => {
   return times.length === 0 ? {} : { last_delivered: Math.max(...times) }
 }
 
-/** Devices, registrations, channels and last pushes of a user. */
-export const personOf = Effect.fnUntraced(function* ({ id, user }: User) {
+/** Devices, registrations, channels and last pushes of a user. `by`: who looks; "": a command. */
+export const personOf = Effect.fnUntraced(function* ({ id, user }: User, by = "") {
   const { subscriptions } = yield* listOf(user)
   const stored = Object.entries(subscriptions).sort(
     ([, a], [, b]) => b.lastModified - a.lastModified
   )
-  const reached = yield* lastOf(user)
+  const reached = yield* lastOf(user, by)
   const devices = yield* Effect.forEach(
     stored,
     ([subscription, each]) =>
@@ -112,7 +112,7 @@ export const userGet: Operation<void> = {
   run: Effect.fnUntraced(function* (_, call) {
     const user = yield* userInPath(call)
     yield* recordLook(call, user.user)
-    return ok({ data: yield* personOf(user) }, noStore)
+    return ok({ data: yield* personOf(user, call.caller!.user) }, noStore)
   }),
   doc: {
     summary: "The devices, the channels and the last pushes of a user",

@@ -1,5 +1,6 @@
-// A semaphore that shares its permits among broadcasts. First come, first served, a small broadcast
-// would wait for hundreds of pushes of a large one, and a fast one for those of a slow one.
+// A semaphore that shares its permits among owners, such as broadcasts or callers. First come,
+// first served, a small broadcast would wait for hundreds of pushes of a large one, a fast one for
+// those of a slow one, and a caller for all requests of another one.
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 
@@ -8,53 +9,50 @@ interface Waiting {
   readonly serve: () => void
 }
 
-export class FairSemaphore {
+export class FairSemaphore<Owner> {
   #size: number
   #taken = 0
-  readonly #held = new Map<number, number>()
-  /** By broadcast. Of those that hold the same, the first one is next. */
-  readonly #waiting = new Map<number, Array<Waiting>>()
+  readonly #held = new Map<Owner, number>()
+  /** By owner. Of those that hold the same, the first one is next. */
+  readonly #waiting = new Map<Owner, Array<Waiting>>()
 
   constructor(size: number) {
     this.#size = size
   }
 
   /**
-   * Takes permits for a broadcast: when they are free, and no broadcast that waits holds fewer.
+   * Takes permits for an owner: when they are free, and no owner that waits holds fewer.
    * Uninterruptible, so that no permits are on their way to nobody.
    */
-  take(broadcast: number, permits = 1): Effect.Effect<void> {
+  take(owner: Owner, permits = 1): Effect.Effect<void> {
     return Effect.withFiber((fiber) => {
       if (this.#waiting.size === 0 && this.#fits(permits)) {
-        this.#give(broadcast, permits)
+        this.#give(owner, permits)
         return Effect.void
       }
       return Effect.uninterruptible(
         Effect.callback<void>((resume) => {
-          this.#wait(broadcast, { permits, serve: () => resume(Effect.void) })
-          // Permits may be free that were too few for the broadcast that was next so far.
+          this.#wait(owner, { permits, serve: () => resume(Effect.void) })
+          // Permits may be free that were too few for the owner that was next so far.
           this.#serveSoon(fiber)
         })
       )
     })
   }
 
-  release(broadcast: number, permits = 1): Effect.Effect<void> {
+  release(owner: Owner, permits = 1): Effect.Effect<void> {
     return Effect.withFiber((fiber) => {
-      this.#give(broadcast, -permits)
+      this.#give(owner, -permits)
       this.#serveSoon(fiber)
       return Effect.void
     })
   }
 
-  /** Runs an effect with a permit for a broadcast. */
-  withPermit<A, E, R>(broadcast: number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
+  /** Runs an effect with a permit for an owner. */
+  withPermit<A, E, R>(owner: Owner, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     // An interrupt that came during the wait counts only when the release is certain.
     return Effect.uninterruptibleMask((restore) =>
-      Effect.andThen(
-        this.take(broadcast),
-        Effect.ensuring(restore(effect), this.release(broadcast))
-      )
+      Effect.andThen(this.take(owner), Effect.ensuring(restore(effect), this.release(owner)))
     )
   }
 
@@ -70,26 +68,26 @@ export class FairSemaphore {
     return this.#taken + permits <= this.#size
   }
 
-  #give(broadcast: number, permits: number): void {
+  #give(owner: Owner, permits: number): void {
     this.#taken += permits
-    const held = (this.#held.get(broadcast) ?? 0) + permits
-    if (held === 0) this.#held.delete(broadcast)
-    else this.#held.set(broadcast, held)
+    const held = (this.#held.get(owner) ?? 0) + permits
+    if (held === 0) this.#held.delete(owner)
+    else this.#held.set(owner, held)
   }
 
-  #wait(broadcast: number, waiting: Waiting): void {
-    const queue = this.#waiting.get(broadcast)
-    if (queue === undefined) this.#waiting.set(broadcast, [waiting])
+  #wait(owner: Owner, waiting: Waiting): void {
+    const queue = this.#waiting.get(owner)
+    if (queue === undefined) this.#waiting.set(owner, [waiting])
     else queue.push(waiting)
   }
 
   /** Undefined: nobody waits. */
-  #next(): number | undefined {
-    let next: number | undefined
+  #next(): Owner | undefined {
+    let next: Owner | undefined
     let least = Number.POSITIVE_INFINITY
-    for (const broadcast of this.#waiting.keys()) {
-      const held = this.#held.get(broadcast) ?? 0
-      if (held < least) [next, least] = [broadcast, held]
+    for (const owner of this.#waiting.keys()) {
+      const held = this.#held.get(owner) ?? 0
+      if (held < least) [next, least] = [owner, held]
     }
     return next
   }
@@ -106,7 +104,7 @@ export class FairSemaphore {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const queue = this.#waiting.get(next)!
       const { permits, serve } = queue[0]!
-      // If others went first, a broadcast that needs many permits would never get them.
+      // If others went first, an owner that needs many permits would never get them.
       if (!this.#fits(permits)) return
       queue.shift()
       this.#waiting.delete(next)
