@@ -29,6 +29,7 @@ import { MetricsPort } from "#monitoring/port.ts"
 import { endAtStandstill } from "#monitoring/standstill.ts"
 import { refuseOtherCopies } from "#nats/admin/copies-check.ts"
 import { refuseOtherForm } from "#nats/admin/form.ts"
+import { refuseTightConnection, refuseTightLimits } from "#nats/admin/limits.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { refuseFewerCopies } from "#nats/admin/replicas.ts"
@@ -140,7 +141,9 @@ const bytesMaxOf = ({ logBytesMax, workBytesMax }: Settings["Service"]) => {
 
 /** Makes the streams and buckets. Fails if a bucket was lost, which only a rebuild can mend. */
 const provisioned = ({ settings }: Start) =>
-  refuseOtherForm.pipe(
+  refuseTightLimits.pipe(
+    Effect.andThen(refuseTightConnection),
+    Effect.andThen(refuseOtherForm),
     Effect.andThen(refuseMissingBuckets),
     Effect.andThen(refuseOtherCopies),
     Effect.andThen(refuseFewerCopies(settings.replicas)),

@@ -4,7 +4,7 @@ import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstrea
 import { assert, describe, it } from "vitest"
 import { consumerConfig } from "#nats/stream/consumer-config.ts"
 import type { ConsumerInfo } from "#nats/stream/info.ts"
-import { editOf, progressOf, startAgain } from "#nats/watch/consumer-state.ts"
+import { editOf, grantedOf, progressOf, startAgain } from "#nats/watch/consumer-state.ts"
 import { streams } from "#streams/index.ts"
 
 const spec = streams.work.consumers.deliver
@@ -48,8 +48,22 @@ describe("a durable consumer", () => {
     for (const change of changes) {
       const edit = editOf({ ...declared, ...change }, spec)
       assert.deepEqual(edit?.fields, Object.keys(change))
-      assert.isUndefined(editOf({ ...declared, ...change, ...edit!.update }, spec))
+      assert.isUndefined(
+        editOf({ ...declared, ...change, ...consumerConfig(spec), ...edit!.update }, spec)
+      )
     }
+  })
+
+  it("is as NATS made it by its own limits, and another value is still a change", () => {
+    const limited = { ...declared, max_ack_pending: 500, max_batch: 100 }
+    const granted = grantedOf(limited, spec)
+    assert.deepEqual(granted, { max_ack_pending: 500, max_batch: 100 })
+    assert.isUndefined(editOf(limited, spec, granted))
+    assert.deepEqual(editOf({ ...limited, max_batch: 1 }, spec, granted)?.fields, ["max_batch"])
+    assert.deepEqual(editOf({ ...limited, max_ack_pending: 1 }, spec, granted)?.fields, [
+      "max_ack_pending"
+    ])
+    assert.deepEqual(grantedOf(declared, spec), {})
   })
 
   it("is made again when it acknowledges by itself, skips messages or gives them up", () => {

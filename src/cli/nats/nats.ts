@@ -10,7 +10,12 @@ import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
-import type { AppendConflict, NatsUnavailable, NoStorage } from "#nats/connection/errors.ts"
+import type {
+  AppendConflict,
+  NatsUnavailable,
+  NoStorage,
+  StartRefused
+} from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
 import {
@@ -79,10 +84,11 @@ const urlDefault = "nats://127.0.0.1:4222"
 const reasonOf = ({ cause }: NatsUnavailable) =>
   withoutSecrets(cause instanceof Error ? cause.message : String(cause))
 
-export type Failure = NatsUnavailable | NoStorage | AppendConflict | VerbFailed
+export type Failure = NatsUnavailable | NoStorage | StartRefused | AppendConflict | VerbFailed
 
 const inWords = (url: string, error: Failure): string => {
-  if (error._tag === "VerbFailed" || error._tag === "NoStorage") return error.message
+  if (error._tag === "VerbFailed" || error._tag === "NoStorage" || error._tag === "StartRefused")
+    return error.message
   if (error._tag === "AppendConflict") return `another process writes to ${error.subject}`
   if (error.reason._tag === "NoRoom")
     return `${error.reason.stream} has no room: ${remedyOf(error.reason.stream)}`

@@ -2,6 +2,7 @@
 // that differ, deletes none.
 import { setTimeout as sleep } from "node:timers/promises"
 import {
+  type ConsumerConfig,
   DeliverPolicy,
   DiscardPolicy,
   JetStreamApiError,
@@ -21,7 +22,7 @@ import { allStreams, consumers, storedForm } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
 import { NoStorage, unavailable } from "../connection/errors.ts"
-import { consumerExists, streamNotFound } from "../connection/responses.ts"
+import { ackPendingExceeds, consumerExists, streamNotFound } from "../connection/responses.ts"
 import { builtMillis, neverExpires } from "../kv/bucket.ts"
 import { consumerConfig } from "../stream/consumer-config.ts"
 import {
@@ -32,6 +33,7 @@ import {
   type Sized,
   unlessCode
 } from "./ensure-streams.ts"
+import { limitFault } from "./limits.ts"
 
 /**
  * Pull requests that wait at one consumer. nats-server cannot change this limit after the creation,
@@ -77,6 +79,25 @@ const bucketConfig =
     num_replicas: replicas
   })
 
+/**
+ * Requests a consumer with as many unacknowledged messages as declared, or with as many as the
+ * server or the account allows (`max_ack_pending`): fewer are enough for fewer workers.
+ */
+const withinLimit = async <A>(
+  spec: ConsumerSpec,
+  request: (config: ReturnType<typeof consumerConfig>) => Promise<A>
+): Promise<A> => {
+  const config = consumerConfig(spec)
+  try {
+    return await request(config)
+  } catch (error) {
+    const isLimited = error instanceof JetStreamApiError && error.code === ackPendingExceeds
+    const [, limit] = (isLimited && /limit of (\d+)/.exec(error.message)) || []
+    if (limit === undefined) throw error
+    return request({ ...config, max_ack_pending: Number(limit) })
+  }
+}
+
 /** Makes a consumer that delivers from a sequence on. Fails if there is a different one. */
 export const createConsumer = (
   jsm: JetStreamManager,
@@ -84,18 +105,28 @@ export const createConsumer = (
   spec: ConsumerSpec,
   from = 1
 ) =>
-  jsm.consumers.add(stream, {
-    ...consumerConfig(spec),
-    ...(from <= 1 ? {} : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: from }),
-    max_waiting: waitingMax
-  })
+  withinLimit(spec, (config) =>
+    jsm.consumers.add(stream, {
+      ...config,
+      ...(from <= 1 ? {} : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: from }),
+      max_waiting: waitingMax
+    })
+  )
+
+/** Changes a consumer to the declaration, and `more`. Succeeds with what the server made of it. */
+export const updateConsumer = (
+  jsm: JetStreamManager,
+  stream: string,
+  spec: ConsumerSpec,
+  more: Partial<ConsumerConfig> = {}
+) => withinLimit(spec, (config) => jsm.consumers.update(stream, spec.name, { ...config, ...more }))
 
 const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: ConsumerSpec) => {
   try {
     await createConsumer(jsm, stream, spec)
   } catch (error) {
     if (!(error instanceof JetStreamApiError && error.code === consumerExists)) throw error
-    await jsm.consumers.update(stream, spec.name, consumerConfig(spec))
+    await updateConsumer(jsm, stream, spec)
   }
 }
 
@@ -155,7 +186,7 @@ export const provision = Effect.fnUntraced(function* (
       await Promise.all(which.map((bucket) => ensureMeta(nats, bucket, false)))
       return share
     },
-    catch: failed("provision")
+    catch: (cause) => limitFault(cause) ?? failed("provision")(cause)
   })
   if (share < 1)
     yield* Effect.logWarning(

@@ -11,6 +11,7 @@ import {
 import {
   type Authenticator,
   connect,
+  createInbox,
   credsAuthenticator,
   type NatsConnection,
   nuid,
@@ -72,6 +73,10 @@ export class Nats extends Context.Service<
     readonly silences: Silences
     /** The `Nats-Msg-Id` of a text. */
     readonly messageIdOf: (text: string) => string
+    /** A new subject that this connection may subscribe to, and publish to. */
+    readonly inbox: () => string
+    /** What NATS refused to this connection last, in its words, and how long ago. */
+    readonly refusal: () => { readonly reason: string; readonly millis: number } | undefined
     readonly nc: NatsConnection
     readonly js: JetStreamClient
     readonly jsm: JetStreamManager
@@ -87,7 +92,11 @@ export class Nats extends Context.Service<
       Effect.gen(function* () {
         const nc = yield* Effect.acquireRelease(open(options), close)
         const silences = new Silences()
-        yield* Effect.forkScoped(watchStatus(nc, silences))
+        let refused: { readonly reason: string; readonly at: number } | undefined
+        const note = (reason: string) => {
+          refused = { reason, at: performance.now() }
+        }
+        yield* Effect.forkScoped(watchStatus(nc, silences, note))
         const { jsm, level } = yield* waitedFor(nc, options)
         const { inboxPrefix, jsDomain } = options
         const requests = makeRequests(nc, { inboxPrefix, jsDomain })
@@ -107,7 +116,10 @@ export class Nats extends Context.Service<
               failed: (err) => void run(lost({ subject: listening.subject, err }))
             }),
           silences,
-          messageIdOf: options.messageIdOf ?? idsOfThis()
+          messageIdOf: options.messageIdOf ?? idsOfThis(),
+          inbox: () => createInbox(inboxPrefix),
+          refusal: () =>
+            refused && { reason: refused.reason, millis: performance.now() - refused.at }
         })
       })
     )
@@ -209,7 +221,7 @@ const forgetDials = (nc: NatsConnection): void => {
 }
 
 /** Logs that the connection is lost or back, and errors that the server reports. */
-const watchStatus = (nc: NatsConnection, silences: Silences) => {
+const watchStatus = (nc: NatsConnection, silences: Silences, note: (reason: string) => void) => {
   const refused = makeRateLimitedLog("NATS refuses")
   const lost = makeRateLimitedLog("the connection to NATS is lost; it is tried again")
   const one = (status: Status) => {
@@ -220,7 +232,10 @@ const watchStatus = (nc: NatsConnection, silences: Silences) => {
     }
     if (status.type === "reconnect")
       return Effect.logInfo("the connection to NATS is back", { server: status.server })
-    return status.type === "error" ? refused({ reason: status.error.message }) : Effect.void
+    if (status.type !== "error") return Effect.void
+    const { message: reason } = status.error
+    note(reason)
+    return refused({ reason })
   }
   return Stream.fromAsyncIterable(nc.status(), String).pipe(Stream.runForEach(one), Effect.ignore)
 }

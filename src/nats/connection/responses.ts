@@ -26,6 +26,9 @@ export const consumerNotFound = 10014
 /** A consumer of this name exists with another configuration. */
 export const consumerExists = 10148
 
+/** The server or the account allows a consumer fewer messages without an acknowledgement. */
+export const ackPendingExceeds = 10121
+
 /** Another message than the expected one is the last on the subject. */
 export const wrongLastSequence = 10071
 /**

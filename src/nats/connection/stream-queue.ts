@@ -9,8 +9,10 @@ import { codeOf, type Failure } from "./responses.ts"
  * wait meanwhile and make a batch.
  */
 const sizeMin = 16
-/** The limit of nats-server is 1,000. */
+/** nats-server takes 1,000 messages in a batch, unless its limit is set lower. */
 const sizeMax = 500
+/** The code of a batch that is larger. The description ends with the limit. */
+const tooLarge = 10199
 /** Characters of the payloads of a batch. A replicated stream proposes a batch at once. */
 const charactersMax = 2 * 1024 ** 2
 /**
@@ -41,13 +43,13 @@ export interface Waiting {
  * How many messages from the front fit into one batch. In a batch, a message cannot expect a
  * sequence on a subject that an earlier message of the batch has.
  */
-const sizeOfGroup = (waiting: ReadonlyArray<Waiting>): number => {
+const sizeOfGroup = (waiting: ReadonlyArray<Waiting>, most: number): number => {
   const subjects = new Set<string>()
   let characters = 0
   const end = waiting.findIndex(({ headers, payload, subject }, n) => {
     characters += payload.length
     const fits =
-      n < sizeMax &&
+      n < most &&
       characters <= charactersMax &&
       !(subjects.has(subject) && headers.has(expectation))
     subjects.add(subject)
@@ -74,6 +76,8 @@ export class StreamQueue {
   #timer: NodeJS.Timeout | undefined
   /** No batches before this time of the clock of `performance`. */
   #pausedUntil = 0
+  /** Messages in a batch. */
+  #sizeMax = sizeMax
 
   constructor(options: QueueOptions) {
     this.#options = options
@@ -104,7 +108,7 @@ export class StreamQueue {
     while (this.#waiting.length > 0) {
       const mayWait = now < this.#waiting[0]!.since + delayMillisMax
       if (mayWait && this.#batches > 0) break
-      const size = mayBatch ? sizeOfGroup(this.#waiting) : 0
+      const size = mayBatch ? sizeOfGroup(this.#waiting, this.#sizeMax) : 0
       if (size >= sizeMin) this.#sendBatch(this.#waiting.splice(0, size))
       else if (!mayBatch || !mayWait || this.#singles < sizeMin)
         this.#sendSingle(this.#waiting.shift()!)
@@ -150,6 +154,8 @@ export class StreamQueue {
 
   #receiveBatch(group: ReadonlyArray<Waiting>, result: Result.Result<PubAck, Failure>): void {
     if (Result.isFailure(result) && codeOf(result.failure) !== undefined) {
+      if (codeOf(result.failure) === tooLarge)
+        this.#sizeMax = Number(result.failure.message.split(" ").at(-1)) || 0
       this.#sendEach(group)
       return
     }

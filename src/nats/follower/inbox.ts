@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { streams } from "#streams/index.ts"
 import { attempt } from "../connection/errors.ts"
 import type { StreamKey } from "../stream/append.ts"
+import { pullWithin } from "../stream/pull.ts"
 import { type Stored, storedOfGiven } from "../stream/stored.ts"
 
 /** A batch is what has arrived, at most this many messages. */
@@ -47,7 +48,8 @@ const consume = async (js: JetStreamClient, { filters, stream }: Followed, from:
     deliver_policy: DeliverPolicy.StartSequence,
     opt_start_seq: from + 1
   })
-  return consumer.consume({ max_messages: waitingMax, expires: expiresMillis })
+  const max_messages = await pullWithin(consumer, waitingMax)
+  return consumer.consume({ max_messages, expires: expiresMillis })
 }
 
 /** Reads the messages after `from`, until the scope closes. `name`: of the reader, for errors. */

@@ -3,6 +3,7 @@ import { type ConsumerMessages, DeliverPolicy, type JetStreamClient } from "@nat
 import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, bucketSubject } from "#streams/buckets.ts"
 import { attempt, type NatsUnavailable } from "../connection/errors.ts"
+import { pullWithin } from "../stream/pull.ts"
 
 const changesInFlight = 1_024
 const expiresMillis = 5_000
@@ -20,7 +21,8 @@ const open = async (js: JetStreamClient, bucket: BucketName, after: number) => {
     deliver_policy: DeliverPolicy.StartSequence,
     opt_start_seq: after + 1
   })
-  return consumer.consume({ max_messages: changesInFlight, expires: expiresMillis })
+  const max_messages = await pullWithin(consumer, changesInFlight)
+  return consumer.consume({ max_messages, expires: expiresMillis })
 }
 
 /** Calls `changed` for every change. Rejects when changes may be missing. */

@@ -9,6 +9,19 @@ import type { Consumer, JsMsg } from "@nats-io/jetstream"
  */
 const expiresMillis = 5_000
 
+/**
+ * How many messages a pull of a consumer may request: `wanted`, or fewer where NATS limits it
+ * (`max_request_batch` of nats-server) and would refuse the pull. `isKnown`: false asks NATS.
+ */
+export const pullWithin = async (
+  consumer: Pick<Consumer, "info">,
+  wanted: number,
+  isKnown = true
+): Promise<number> => {
+  const { max_batch = 0 } = (await consumer.info(isKnown)).config
+  return max_batch > 0 ? Math.min(wanted, max_batch) : wanted
+}
+
 /** Called once: with a message, or with the error of the pull. */
 export type Take = (result: { readonly msg: JsMsg } | { readonly failure: unknown }) => void
 
@@ -24,6 +37,8 @@ export const makePulling = (consumer: Consumer): Pulling => {
   const waiting = new Set<Take>()
   let open = false
   let stopped = false
+  /** False: the last pull failed, maybe as somebody changed how much it may request. */
+  let isKnown = true
 
   const giveOut = (msg: JsMsg): void => {
     const [take] = waiting
@@ -35,6 +50,7 @@ export const makePulling = (consumer: Consumer): Pulling => {
   }
 
   const failAll = (failure: unknown): void => {
+    isKnown = false
     const failed = [...waiting]
     waiting.clear()
     for (const take of failed) take({ failure })
@@ -42,7 +58,9 @@ export const makePulling = (consumer: Consumer): Pulling => {
 
   const pull = async (): Promise<void> => {
     while (waiting.size > 0 && !stopped) {
-      const messages = await consumer.fetch({ max_messages: waiting.size, expires: expiresMillis })
+      const max_messages = await pullWithin(consumer, waiting.size, isKnown)
+      isKnown = true
+      const messages = await consumer.fetch({ max_messages, expires: expiresMillis })
       for await (const msg of messages) giveOut(msg)
     }
   }

@@ -1,5 +1,6 @@
 // Reads a stream up to its present end, in batches and without acknowledgements.
 import type { JetStreamClient, JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream"
+import { pullWithin } from "./pull.ts"
 
 /** Messages requested at once. */
 const batchMax = 500
@@ -62,7 +63,7 @@ const open = async (
    * end of the stream, and writers wait: for 3 s in a stream of 12 million messages, with three
    * filters (nats-server 2.15).
    */
-  const wanted = () => (kept === "last" ? batchMax : Math.min(left, batchMax))
+  const wanted = () => pullWithin(consumer, kept === "last" ? batchMax : Math.min(left, batchMax))
   return { consumer, isLast, isUnread, wanted }
 }
 
@@ -83,7 +84,7 @@ export const readAll = async function* (
   let isEnded = !(await isUnread())
   for (let empty = 0; !isEnded; ) {
     const batch: Array<JsMsg> = []
-    const request = { max_messages: wanted(), expires: expiresMillis }
+    const request = { max_messages: await wanted(), expires: expiresMillis }
     for await (const msg of await consumer.fetch(request)) {
       batch.push(msg)
       isEnded = await isLast(msg)

@@ -2,7 +2,7 @@
 // pause. Several processes may do so at once: a repair that another process made first changes
 // nothing.
 
-import { JetStreamApiError } from "@nats-io/jetstream"
+import { type ConsumerConfig, JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import { metaKey, projections } from "#streams/buckets.ts"
 import { type consumers, streams } from "#streams/index.ts"
@@ -10,7 +10,7 @@ import type { ConsumerSpec } from "#streams/spec.ts"
 import { filters } from "#streams/subjects.ts"
 import { countRepair } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { createConsumer } from "../admin/provision.ts"
+import { createConsumer, updateConsumer } from "../admin/provision.ts"
 import type { Nats } from "../connection/connection.ts"
 import { attempt } from "../connection/errors.ts"
 import { consumerExists } from "../connection/responses.ts"
@@ -22,6 +22,8 @@ import {
   type Acknowledged,
   type Edit,
   editOf,
+  type Granted,
+  grantedOf,
   type Progress,
   progressOf,
   startAgain
@@ -52,6 +54,8 @@ export interface ConsumerInCare {
   readonly spec: ConsumerSpec
   readonly log: ReturnType<typeof makeLogs>
   acknowledged: Acknowledged | undefined
+  /** What NATS made of the declaration when this process changed the consumer to it. */
+  granted: Granted
   progress: Progress | undefined
   pending: number
   trouble: Trouble | undefined
@@ -71,6 +75,10 @@ const makeLogs = (name: string) => ({
     Effect.logError
   ),
   changed: makeRateLimitedLog(`the consumer ${name} was changed: it is changed back`),
+  limited: makeRateLimitedLog(
+    `NATS gives the consumer ${name} less than Bellcast asks for, by jetstream.limits of ` +
+      "nats-server or the limits of the account: Bellcast keeps within it"
+  ),
   fought: makeRateLimitedLog(
     `the consumer ${name} is changed again and again, by a person, a tool or another version of ` +
       "Bellcast: it is left so for a minute",
@@ -88,6 +96,7 @@ export const careFor = ({ consumer, stream }: (typeof consumers)[number]): Consu
   spec: consumer,
   log: makeLogs(consumer.name),
   acknowledged: undefined,
+  granted: {},
   progress: undefined,
   pending: 0,
   trouble: undefined,
@@ -126,6 +135,7 @@ const changeBack = Effect.fnUntraced(function* (
   tools: Tools,
   care: ConsumerInCare,
   found: StreamInfo,
+  before: Partial<ConsumerConfig>,
   edit: Edit
 ) {
   const { log, spec, stream } = care
@@ -144,8 +154,15 @@ const changeBack = Effect.fnUntraced(function* (
     return yield* log.replaced({ ...fields, from })
   }
   const { update } = edit
-  yield* attempt(operation, () => jsm.consumers.update(stream, spec.name, update))
+  const { config } = yield* attempt(operation, () => updateConsumer(jsm, stream, spec, update))
   care.trouble = undefined
+  care.granted = grantedOf(config, spec)
+  const [was, is] = [before, config] as ReadonlyArray<Readonly<Record<string, unknown>>>
+  if (edit.fields.every((field) => was![field] === is![field])) {
+    // The update changed nothing, so nobody else changed it: NATS limits it.
+    care.changedBackAt = Number.NEGATIVE_INFINITY
+    return yield* log.limited({ consumer: spec.name, stream, ...care.granted })
+  }
   countRepair(spec.name, "changed back")
   yield* log.changed(fields)
 })
@@ -189,10 +206,10 @@ export const lookAt = Effect.fnUntraced(function* (
     const { from, isMade } = yield* makeAgain(tools, care, found)
     return isMade ? yield* log.missing({ consumer: spec.name, stream, from }) : undefined
   }
-  const edit = editOf(info.config, spec)
+  const edit = editOf(info.config, spec, care.granted)
   // The position of a consumer that loses messages says nothing.
   if (edit === undefined || edit.update !== undefined) remember(care, info, found)
-  if (edit !== undefined) return yield* changeBack(tools, care, found, edit)
+  if (edit !== undefined) return yield* changeBack(tools, care, found, info.config, edit)
   if (info.paused === true) return yield* resume(tools, care)
   care.trouble = undefined
 })

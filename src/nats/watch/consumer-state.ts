@@ -24,7 +24,10 @@ const ownStarts: ReadonlyArray<unknown> = [DeliverPolicy.All, DeliverPolicy.Star
 /** The fields that somebody changed, and how they can be changed back. */
 export interface Edit {
   readonly fields: ReadonlyArray<string>
-  /** The configuration to update to; undefined: the consumer must be deleted and made again. */
+  /**
+   * What an update must set beside the declaration; undefined: the consumer must be deleted and
+   * made again.
+   */
   readonly update: Partial<ConsumerConfig> | undefined
 }
 
@@ -53,22 +56,44 @@ const losing = (config: Partial<ConsumerConfig>, spec: ConsumerSpec): ReadonlyAr
   return Object.entries(kept).flatMap(([field, isKept]) => (isKept ? [] : field))
 }
 
-/** What is different from the declaration; undefined: nothing that matters. */
-export const editOf = (config: Partial<ConsumerConfig>, spec: ConsumerSpec): Edit | undefined => {
-  const declared = consumerConfig(spec)
+/** The fields in which NATS may give a consumer less than is declared. */
+export type Granted = Pick<Partial<ConsumerConfig>, "max_ack_pending" | "max_batch">
+
+/**
+ * What is different from the declaration; undefined: nothing that matters. `granted`: what NATS
+ * made of the declaration, by its own limits.
+ */
+export const editOf = (
+  config: Partial<ConsumerConfig>,
+  spec: ConsumerSpec,
+  granted: Granted = {}
+): Edit | undefined => {
+  const declared = { ...consumerConfig(spec), ...granted }
   const lost = losing(config, spec)
   const changed = [
     ...(["ack_wait", "max_ack_pending"] as const).filter((name) => config[name] !== declared[name]),
     ...(Object.keys(cleared) as Array<keyof typeof cleared>).filter(
-      (name) => !(isClear(config[name]) || lost.includes(name))
+      (name) =>
+        !(isClear(config[name]) || lost.includes(name)) &&
+        !(name === "max_batch" && config[name] === granted[name])
     )
   ]
   if (lost.length + changed.length === 0) return undefined
   return {
     fields: [...lost, ...changed],
-    update: lost.length > 0 ? undefined : { ...declared, ...cleared }
+    update: lost.length > 0 ? undefined : cleared
   }
 }
+
+/** What NATS made of the declaration, as of a consumer that was made or changed just now. */
+export const grantedOf = (
+  { max_ack_pending, max_batch = 0 }: Partial<ConsumerConfig>,
+  spec: ConsumerSpec
+): Granted => ({
+  ...(max_ack_pending !== undefined &&
+    max_ack_pending !== spec.maxAckPending && { max_ack_pending }),
+  ...(max_batch > 0 && { max_batch })
+})
 
 /** How far a stream was acknowledged, and which stream that was. */
 export interface Acknowledged {
