@@ -73,8 +73,9 @@ export const settings = {
     key: Config.option(Config.String(natsTlsSettings.key))
   }),
   /**
-   * How long a start waits for the leaders of JetStream and of its streams. A cluster elects them
-   * within 10 s once a majority of its servers runs; the rest is for servers that start.
+   * How long a start waits for a server that it can reach, and then for the leaders of JetStream
+   * and of its streams. A cluster elects them within 10 s once a majority of its servers runs; the
+   * rest is for servers that start.
    */
   natsWaitSeconds: within("BELLCAST_NATS_WAIT_SECONDS", 1, 3_600).pipe(withDefault(60)),
   /**

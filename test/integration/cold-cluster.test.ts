@@ -1,7 +1,10 @@
-// A start beside a cluster that has no leaders yet: waits for them, says so, and gives up in time.
+// A start beside a NATS that does not run yet, or a cluster that has no leaders yet: waits for
+// them, says so, and gives up in time.
 import { assert, it } from "vitest"
 import { until } from "../support/client.ts"
 import { makeNatsCluster } from "../support/nats-cluster.ts"
+import { startConfiguredNats } from "../support/nats-configured.ts"
+import { claimPort } from "../support/ports.ts"
 import { startService } from "../support/service.ts"
 
 it("waits for the leaders of a cold cluster, and ends with what to do when none comes", {
@@ -37,4 +40,26 @@ it("waits for the leaders of a cold cluster, and ends with what to do when none 
   await using _third = await cluster.start(2)
   await using service = await starting
   assert.match(service.output(), /"for":"JetStream: .+"/)
+})
+
+it("waits for a NATS that starts later, as at the boot of a machine", {
+  timeout: 90_000
+}, async () => {
+  const port = await claimPort()
+  let printed = ""
+  const starting = startService({
+    natsUrl: `nats://user:hush@127.0.0.1:${port}`,
+    readyTimeoutMillis: 60_000,
+    printed: (text) => {
+      printed += text
+    }
+  })
+  await until(
+    async () => printed,
+    (text) => text.includes("NATS cannot be reached yet: the start waits")
+  )
+  await using _nats = await startConfiguredNats(port, "jetstream { max_file_store: 20GB }")
+  await using service = await starting
+  assert.match(service.output(), new RegExp(`"nats":"127.0.0.1:${port}","reason":".*refused`))
+  assert.notInclude(service.output(), "hush")
 })

@@ -74,7 +74,8 @@ describe("a start with wrong settings", () => {
     )
     const output = await failing({
       ...secretEnvironment,
-      BELLCAST_NATS_URL: `nats://user:hush@127.0.0.1:${await claimPort()}`
+      BELLCAST_NATS_URL: `nats://user:hush@127.0.0.1:${await claimPort()}`,
+      BELLCAST_NATS_WAIT_SECONDS: "1"
     })
     expect(messageOf(output)).toBe(
       "cannot start. NATS cannot be used (connect): connection refused (BELLCAST_NATS_URL)"

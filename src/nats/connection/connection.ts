@@ -23,6 +23,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { textHmac } from "#basics/hmac.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { type NatsTlsFiles, natsUrls } from "#settings/nats-url.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { attempt, NatsUnavailable } from "./errors.ts"
@@ -53,7 +54,7 @@ export interface NatsOptions {
   readonly inboxPrefix?: string | undefined
   /** Under which name the account imports JetStream (`$JS.<domain>.API`). Unset: it has its own. */
   readonly jsDomain?: string | undefined
-  /** How long to wait for JetStream's leader; unset: not at all. */
+  /** How long to wait for a server, and then for JetStream's leader; unset: not at all. */
   readonly waitMillis?: number | undefined
   /**
    * A keyed hash, the same in all processes. NATS knows a `Nats-Msg-Id` across all subjects of a
@@ -90,7 +91,7 @@ export class Nats extends Context.Service<
     Layer.effect(
       Nats,
       Effect.gen(function* () {
-        const nc = yield* Effect.acquireRelease(open(options), close)
+        const nc = yield* opened(options)
         const silences = new Silences()
         let refused: { readonly reason: string; readonly at: number } | undefined
         const note = (reason: string) => {
@@ -169,6 +170,9 @@ const credsOf = async (credsFile: string): Promise<Authenticator> => {
 
 const domainOf = ({ jsDomain }: NatsOptions) => (jsDomain === undefined ? {} : { domain: jsDomain })
 
+/** Between two attempts of a start to connect. */
+const dialAgain = "500 millis"
+
 const open = ({ credsFile, inboxPrefix, name, tls = {}, url }: NatsOptions) =>
   Effect.tryPromise({
     try: async () =>
@@ -198,6 +202,37 @@ const open = ({ credsFile, inboxPrefix, name, tls = {}, url }: NatsOptions) =>
         cause: inWords(cause, url, tls)
       })
   })
+
+/** Errors of a connection while nobody serves the address, as while a machine starts. */
+const away = [
+  ...["ECONNREFUSED", "ECONNRESET", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"],
+  ...["EAI_AGAIN", "ENOTFOUND"]
+]
+
+const isAway = (cause: unknown): boolean => {
+  const { code, cause: inner } = cause as { readonly code?: unknown; readonly cause?: unknown }
+  return away.includes(String(code)) || (inner instanceof Error && isAway(inner))
+}
+
+/**
+ * Connects. A server that cannot be reached is tried again for `waitMillis`: a service may start
+ * before its NATS. A refused login or certificate fails at once, as waiting mends neither.
+ */
+const opened = Effect.fnUntraced(function* (options: NatsOptions) {
+  const { url, waitMillis = 0 } = options
+  const warn = makeRateLimitedLog("NATS cannot be reached yet: the start waits")
+  const until = (yield* monotonicMillis) + waitMillis
+  while (true) {
+    const result = yield* Effect.result(Effect.acquireRelease(open(options), close))
+    if (result._tag === "Success") return result.success
+    const { failure } = result
+    const now = yield* monotonicMillis
+    if (!isAway(failure.cause) || now >= until) return yield* failure
+    const seconds = Math.round((until - now) / 1_000)
+    yield* warn({ nats: hostsOf(url), reason: String(failure.cause), seconds })
+    yield* Effect.sleep(dialAgain)
+  }
+})
 
 /** Draining waits for the server, which may be gone: so give up after 2 s. */
 const close = (nc: NatsConnection) =>
