@@ -55,8 +55,8 @@ export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
-.PHONY: help install run dev check fmt test test-identity test-compose e2e torture bench streams \
-  client listen publish audit broadcast channel user dead redrive restore rebuild permissions \
+.PHONY: help install run dev check fmt test test-identity test-alarms test-compose e2e torture bench \
+  streams client listen publish audit broadcast channel user dead redrive restore rebuild permissions \
   token sign-user keys import export
 
 help: ## List the targets.
@@ -195,6 +195,15 @@ $(COMPOSES): .tools/compose/%/docker-compose:
 	$(call BUILT_BY_GO,github.com/docker/compose/v$(firstword $(subst ., ,$*)),cmd,internal.Version)
 $(BUILDX): .tools/buildx/%/docker-buildx:
 	$(call BUILT_BY_GO,github.com/docker/buildx,cmd/buildx,version.Version)
+
+# Needs root for small disks and groups of processes. `apt-get install` starts a Prometheus of its
+# own, which these do not use.
+test-alarms: install ## Make each alert ring by its cause, beside a real Prometheus (ARGS=name: one).
+	@command -v prometheus >/dev/null && command -v promtool >/dev/null || { \
+	  echo "Prometheus is missing: apt-get install --no-install-recommends prometheus, or" \
+	    "https://prometheus.io/download" >&2; exit 1; }
+	@$(if $(ARGS),,promtool test rules test/alarms/trends.test.yml &&) \
+	  node test/alarms/main.ts $(if $(ARGS),"$(ARGS)")
 
 test-compose: install ## compose.yaml in a real Docker engine, by what the documents say.
 	@if docker version >/dev/null 2>&1; then \

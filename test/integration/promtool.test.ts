@@ -1,4 +1,5 @@
-// The metrics of a process by the rules of Prometheus, where its `promtool` is on PATH.
+// The metrics of a process and the alerts by the rules of Prometheus, where its `promtool` is on
+// PATH: `apt-get install prometheus`.
 import { spawnSync } from "node:child_process"
 import { assert, it } from "vitest"
 import { call, finished, join, publish } from "../support/client.ts"
@@ -9,9 +10,17 @@ import { startService } from "../support/service.ts"
 const promtool = (args: ReadonlyArray<string>, input = "") =>
   spawnSync("promtool", args, { input, encoding: "utf8" })
 
+const skipped = "promtool is not installed: apt-get install prometheus"
 const isThere = promtool(["--version"]).error === undefined
 
-it.skipIf(!isThere)("promtool finds nothing wrong in metrics", { timeout: 60_000 }, async () => {
+it("promtool finds nothing wrong in the alerts", ({ skip }) => {
+  if (!isThere) return skip(skipped)
+  const { status, stderr, stdout } = promtool(["check", "rules", "src/telemetry/alerts.yml"])
+  assert.equal(status, 0, stdout + stderr)
+})
+
+it("promtool finds nothing wrong in metrics", { timeout: 60_000 }, async ({ skip }) => {
+  if (!isThere) return skip(skipped)
   await using nats = await startNats()
   await using push = await startPushService()
   await using service = await startService({ natsUrl: nats.url })

@@ -16,9 +16,12 @@ export interface Disk extends AsyncDisposable {
 
 const mebibytes = 2_048
 
-/** A tmpfs; undefined: this machine does not let us mount one. */
-export const smallDisk = async (): Promise<Disk | undefined> => {
-  const folder = await temporaryFolder()
+/**
+ * A tmpfs; undefined: this machine does not let us mount one. `given`: an empty folder; unset: one
+ * that ends with the test.
+ */
+export const smallDisk = async (given?: string): Promise<Disk | undefined> => {
+  const folder = given ?? (await temporaryFolder())
   try {
     await run("mount", ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "tmpfs", folder])
   } catch {

@@ -4,11 +4,19 @@ import { claimPort } from "./ports.ts"
 
 const members = ["a", "b", "c"] as const
 
-/**
- * Servers of a cluster that do not run yet. `start` begins one and returns before it has peers.
- * `storage`: of each server.
- */
-export const makeNatsCluster = async (storage = "20GB") => {
+interface ClusterOptions {
+  /** Of each server. */
+  readonly storage?: string
+  /** Further lines of each configuration, and the variables that they name. */
+  readonly lines?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** Where each server stores, also over a restart. Unset: in a folder that its end removes. */
+  readonly folders?: ReadonlyArray<string>
+}
+
+/** Servers of a cluster that do not run yet. `start` begins one and returns before it has peers. */
+export const makeNatsCluster = async (options: ClusterOptions = {}) => {
+  const { env = {}, folders, lines = "", storage = "20GB" } = options
   const ports = await Promise.all(members.map(claimPort))
   const routes = await Promise.all(members.map(claimPort))
   const start = (n: number) =>
@@ -18,15 +26,18 @@ export const makeNatsCluster = async (storage = "20GB") => {
         `server_name: ${members[n]}`,
         `jetstream { max_file_store: ${storage}, sync_interval: 2m }`,
         `cluster { name: test, listen: "127.0.0.1:${routes[n]}"`,
-        `  routes: [${routes.map((route) => `"nats-route://127.0.0.1:${route}"`).join(", ")}] }`
-      ].join("\n")
+        `  routes: [${routes.map((route) => `"nats-route://127.0.0.1:${route}"`).join(", ")}] }`,
+        lines
+      ].join("\n"),
+      env,
+      folders?.[n]
     )
-  return { start, urls: ports.map((port) => `nats://127.0.0.1:${port}`) }
+  return { start, ports, urls: ports.map((port) => `nats://127.0.0.1:${port}`) }
 }
 
 /** Three servers that run. Their leaders are elected some seconds later. */
 export const startNatsCluster = async (storage?: string) => {
-  const { start, urls } = await makeNatsCluster(storage)
+  const { start, urls } = await makeNatsCluster(storage === undefined ? {} : { storage })
   const servers = await Promise.all(urls.map((_, n) => start(n)))
   return {
     urls,

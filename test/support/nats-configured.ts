@@ -11,14 +11,15 @@ import { Condition } from "./condition.ts"
 
 /**
  * With JetStream, on the port. `more`: further lines of the configuration. `env`: the variables
- * that it names.
+ * that it names. `kept`: its folder, which stays; unset: one of its own, which is removed.
  */
 export const startConfiguredNats = async (
   port: number,
   more: string,
-  env: Readonly<Record<string, string>> = {}
+  env: Readonly<Record<string, string>> = {},
+  kept?: string
 ) => {
-  const folder = await mkdtemp(join(tmpdir(), "bellcast-configured-"))
+  const folder = kept ?? (await mkdtemp(join(tmpdir(), "bellcast-configured-")))
   const config = join(folder, "server.conf")
   const write = (lines: string) => writeFile(config, `listen: "127.0.0.1:${port}"\n${lines}\n`)
   await write(more)
@@ -52,7 +53,7 @@ export const startConfiguredNats = async (
     [Symbol.asyncDispose]: async () => {
       server.kill("SIGKILL")
       await exited
-      await rm(folder, { recursive: true, force: true })
+      if (kept === undefined) await rm(folder, { recursive: true, force: true })
     }
   }
 }
