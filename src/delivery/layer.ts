@@ -6,7 +6,9 @@ import { Settings } from "#config"
 import { Caches } from "#memory/cache-memory.ts"
 import { States } from "#nats/follower/states.ts"
 import { Consumers } from "#nats/stream/consumer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { makeChanges } from "./changes/changes.ts"
+import { makeGiveUp } from "./jobs/give-up.ts"
 import { retriesAtOnce } from "./jobs/places.ts"
 import { makeRecord } from "./jobs/record/record.ts"
 import { makeRetry } from "./jobs/retry.ts"
@@ -50,11 +52,12 @@ export const deliveryLayer = Layer.effectDiscard(
     }
     const payload = yield* makePayloads
     const shard = yield* makeShard(tools, payload)
+    const giveUp = makeGiveUp(yield* EventLog)
     // No job is taken while a change of its broadcast may be unknown.
     for (const jobs of [
       consumers.each("work", "deliver", shardsInFlight, shard),
       consumers.each("work", "limited", limitedInFlight, shard),
-      consumers.each("work", "retry", retriesAtOnce, yield* makeRetry(tools, payload)),
+      consumers.each("work", "retry", retriesAtOnce, yield* makeRetry(tools, payload), giveUp),
       consumers.each("log", "states", changesInFlight, yield* makeChanges(tools))
     ])
       yield* Effect.forkScoped(Effect.andThen(known, jobs))

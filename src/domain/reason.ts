@@ -61,7 +61,14 @@ export const isThrottling = (reason: StoredReason): boolean =>
   reason === "throttled" || reason === "lane-throttled"
 
 /** Reasons of pushes that end without an attempt. */
-export const unsentReasons = ["left", "moved", "suspended", "expired", "cancelled"] as const
+export const unsentReasons = [
+  "left",
+  "moved",
+  "suspended",
+  "expired",
+  "cancelled",
+  "internal"
+] as const
 export type UnsentReason = (typeof unsentReasons)[number]
 
 /** The reason of one attempt, or of a deferral. */

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import type { AttemptResult } from "#delivery/attempt-result.ts"
-import { cancelledEnd, resultOf } from "#delivery/jobs/record/record.ts"
+import { cancelledEnd, defectEnd, resultOf } from "#delivery/jobs/record/record.ts"
 import { endOf } from "#delivery/jobs/retry.ts"
 import { classify } from "#delivery/push/post.ts"
 import { unsendable } from "#delivery/push/send.ts"
@@ -165,14 +165,15 @@ describe("the reasons", () => {
     )
   })
 
-  it("of pushes that end unsent are left, moved, suspended, expired and cancelled", () => {
+  it("of pushes that end unsent are left, moved, suspended, expired, cancelled or internal", () => {
     const suspended = { cause: "redirect", at: now } as const
     const ends = [
       endOf("left", ref.expiresAt, now),
       endOf("moved", ref.expiresAt, now),
       endOf({ ...target, stored: { ...target.stored, suspended } }, ref.expiresAt, now),
       endOf(target, ref.expiresAt, ref.expiresAt),
-      cancelledEnd
+      cancelledEnd,
+      defectEnd
     ]
     assert.deepEqual(
       ends.map((each) => each?.reason),

@@ -119,12 +119,15 @@ export const resultOf = (attempted: Attempted): PushResult => {
 
 export type UnsentEnd =
   | { readonly fate: "gone"; readonly reason: "left" | "moved" }
-  | { readonly fate: "dead"; readonly reason: "suspended" }
+  | { readonly fate: "dead"; readonly reason: "suspended" | "internal" }
   | { readonly fate: "expired"; readonly reason: "expired" }
   | { readonly fate: "cancelled"; readonly reason: "cancelled" }
 
 /** The end of each push of a cancelled broadcast that has none yet. */
 export const cancelledEnd: UnsentEnd = { fate: "cancelled", reason: "cancelled" }
+
+/** The end of a push on which workers die. */
+export const defectEnd: UnsentEnd = { fate: "dead", reason: "internal" }
 
 /** Returns the outcome of a push that ends at `at` without another attempt. */
 export const unsentResult = (
@@ -137,27 +140,32 @@ export const unsentResult = (
   return { user, subscription, attempt, millis: 0, at, ...serviceMember(target), ...end }
 }
 
-const deadLetter = (ref: BroadcastRef, { result, target }: Recorded) =>
+/** The dead letter of a push. `generation`: the sequence of its subscription's put. */
+export const deadLetter = (
+  ref: BroadcastRef,
+  { at, attempt, reason, service, status, subscription, user }: PushResult,
+  generation: number
+) =>
   ({
     subject: subjects.deadLetter(
       ref.channel as ChannelToken,
       ref.broadcast,
-      target.user,
-      target.id
+      user as UserToken,
+      subscription
     ),
     type: "dead/1",
     body: {
       ...ref,
-      user: target.user,
-      subscription: target.id,
-      generation: target.stored.seq,
-      reason: result.reason,
-      ...(result.status === undefined ? {} : { status: result.status }),
-      ...serviceMember(target),
-      attempts: result.attempt,
-      at: result.at
+      ...{ user, subscription, generation, reason },
+      ...(status === undefined ? {} : { status }),
+      ...(service === undefined ? {} : { service }),
+      attempts: attempt,
+      at
     }
   }) as const
+
+const lettersOf = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+  withFate(list, "dead").map(({ result, target }) => deadLetter(ref, result, target.stored.seq))
 
 /** The body of an outcome before it has its time. */
 interface OutcomeBody {
@@ -190,7 +198,7 @@ export const makeRecord = Effect.gen(function* () {
   return {
     /** Writes dead letters, before the outcome. */
     deadLetters: (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-      Effect.forEach(withFate(list, "dead"), (each) => log.once("work", deadLetter(ref, each)), {
+      Effect.forEach(lettersOf(ref, list), (letter) => log.once("work", letter), {
         concurrency: 32,
         discard: true
       }).pipe(untilWritten),
