@@ -55,9 +55,9 @@ export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
-.PHONY: help install run dev check fmt test test-identity test-alarms test-compose e2e torture bench \
-  streams client listen publish audit broadcast channel user dead redrive restore rebuild permissions \
-  token sign-user keys import export
+.PHONY: help install run dev check fmt test test-identity test-alarms test-compose e2e torture \
+  bench streams client listen publish audit broadcast channel user dead redrive restore rebuild \
+  permissions token sign-user keys import export
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -198,7 +198,7 @@ $(BUILDX): .tools/buildx/%/docker-buildx:
 
 # Needs root for small disks and groups of processes. `apt-get install` starts a Prometheus of its
 # own, which these do not use.
-test-alarms: install ## Make each alert ring by its cause, beside a real Prometheus (ARGS=name: one).
+test-alarms: install ## Make each alert ring by its cause, beside a real Prometheus (ARGS=name).
 	@command -v prometheus >/dev/null && command -v promtool >/dev/null || { \
 	  echo "Prometheus is missing: apt-get install --no-install-recommends prometheus, or" \
 	    "https://prometheus.io/download" >&2; exit 1; }

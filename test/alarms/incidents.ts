@@ -1,5 +1,5 @@
-// The incidents: the cause of each alert. Those of a round happen at the same time; each round begins
-// when nothing rings.
+// The incidents: the cause of each alert. Those of a round happen at the same time; each round
+// begins when nothing rings.
 import {
   answering,
   type Cause,

@@ -22,7 +22,7 @@ export interface Copies {
   readonly behind: ReadonlyArray<string>
 }
 
-/** When each copy was current last, by stream and server, in milliseconds of the monotonic clock. */
+/** When each copy was current last, by stream and server: by the monotonic clock. */
 export type LastCurrent = Map<string, number>
 
 const copiesOfStream = (
