@@ -170,8 +170,10 @@ const steady = async ({ push, url }: Pick<Rig, "push" | "url">, signal: AbortSig
   }
 }
 
-/** Undefined: this machine does not let us mount small disks. */
-export const startRig = async (): Promise<Rig | undefined> => {
+/** Undefined: this machine does not let us mount small disks. `more`: settings of all processes. */
+export const startRig = async (
+  more: Readonly<Record<string, string>> = {}
+): Promise<Rig | undefined> => {
   const folders = [1, 2, 3].map(() => mkdtempSync(path.join(tmpdir(), "bellcast-alarms-")))
   const disks = await Promise.all(folders.map((each) => smallDisk(each)))
   if (disks.some((disk) => disk === undefined)) return undefined
@@ -183,14 +185,14 @@ export const startRig = async (): Promise<Rig | undefined> => {
   const memberOf = async (
     name: string,
     which: string,
-    more: Readonly<Record<string, string>> = {},
+    own: Readonly<Record<string, string>> = {},
     natsUrl = urls
   ) => {
     const address = `127.0.0.1:${await claimPort()}`
     const options: ServiceOptions = {
       ...settings(natsUrl),
       roles: which,
-      env: { ...env, BELLCAST_METRICS_ADDRESS: address, ...more }
+      env: { ...env, ...more, BELLCAST_METRICS_ADDRESS: address, ...own }
     }
     const member = new Member(name, address, options)
     await member.start()
@@ -216,8 +218,8 @@ export const startRig = async (): Promise<Rig | undefined> => {
     members: members as Rig["members"],
     prometheus,
     admin: () => adminOf(nats.ports),
-    add: async (name, which, more, natsUrl) => {
-      const member = await memberOf(name, which, more, natsUrl)
+    add: async (name, which, own, natsUrl) => {
+      const member = await memberOf(name, which, own, natsUrl)
       return {
         member,
         [Symbol.asyncDispose]: async () => {
