@@ -55,6 +55,22 @@ export const answering =
     }
   }
 
+/** A refusing push service, while one worker after the other is restarted. */
+export const refusedBesideRestarts: Cause = async (rig) => {
+  const end = await answering("refusing", 20, "403")(rig)
+  const workers = [rig.members["worker-1"], rig.members["worker-2"]] as const
+  let n = 0
+  const stop = repeatedly(100_000, async () => {
+    const worker = workers[n++ % 2]!
+    await worker.kill()
+    await worker.start()
+  })
+  return async () => {
+    await stop()
+    await end()
+  }
+}
+
 export const killed =
   (...names: ReadonlyArray<keyof Rig["members"]>): Cause =>
   async ({ members }) => {

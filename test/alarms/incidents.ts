@@ -14,6 +14,7 @@ import {
   memoryShort,
   outOfMemory,
   providerAway,
+  refusedBesideRestarts,
   serverErrors,
   serversLost,
   slowPushes,
@@ -30,6 +31,8 @@ export interface Incident {
   /** Other alerts that say the same of the same cause. None of them may be a page. */
   readonly beside?: ReadonlyArray<string>
   readonly cause: Cause
+  /** For so long it lasts after the alert has fired, and the alert must ring on. */
+  readonly heldMillis?: number
 }
 
 const alone: ReadonlyArray<Incident> = [
@@ -181,6 +184,16 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
     }
   ],
   alone,
+  [
+    {
+      name: "403 for ten minutes, and workers are restarted",
+      alert: "BellcastCredentialsRefused",
+      labels: { host: hosts.refusing },
+      beside: ["BellcastRestarting", "BellcastProcessDown", "BellcastRoleAbsent"],
+      heldMillis: 8 * 60_000,
+      cause: refusedBesideRestarts
+    }
+  ],
   [
     {
       name: "every process is stopped",

@@ -18,20 +18,22 @@ const isOf = ({ alert, labels = {} }: Incident, { labels: found }: Alert): boole
 
 const minutes = (millis: number): string => (millis / 60_000).toFixed(1)
 
-/** Lines of warnings and errors that were written since, the last of each message. */
+/** Messages of warnings and errors that were written since, each with its last reason. */
 const wordsSince = (rig: Rig, lengths: ReadonlyMap<string, number>): string => {
-  const lines = Object.values(rig.members).flatMap((member) =>
-    member
-      .output()
-      .slice(lengths.get(member.name) ?? 0)
-      .split("\n")
-  )
-  const messages = lines.flatMap((line) => {
-    const [, text] = /"level":[4-6]0,.*"msg":"((?:[^"\\]|\\.)*)"/.exec(line) ?? []
-    const [, reason] = /"reason":"((?:[^"\\]|\\.)*)"/.exec(line) ?? []
-    return text === undefined ? [] : [reason === undefined ? text : `${text}: ${reason}`]
-  })
-  return [...new Set(messages.map((each) => each.slice(0, 300)))].slice(0, 4).join(" / ")
+  const words = new Map<string, string>()
+  for (const member of Object.values(rig.members)) {
+    const text = member.output().slice(lengths.get(member.name) ?? 0)
+    for (const line of text.split("\n")) {
+      const [, message] = /"level":[4-6]0,.*"msg":"((?:[^"\\]|\\.)*)"/.exec(line) ?? []
+      const [, reason] = /"reason":"((?:[^"\\]|\\.)*)"/.exec(line) ?? []
+      if (message !== undefined)
+        words.set(message, reason === undefined ? message : `${message}: ${reason}`)
+    }
+  }
+  return [...words.values()]
+    .map((each) => each.slice(0, 300))
+    .slice(-5)
+    .join(" / ")
 }
 
 interface Row {
@@ -75,6 +77,10 @@ const play = async (rig: Rig, incident: Incident, isAlone: boolean): Promise<Row
   if (fired === undefined) faults.push(`${incident.alert} did not fire within three minutes`)
   const heartbeat = (await failingChecks(rig)).join(", ")
   const log = wordsSince(rig, lengths)
+  if (fired !== undefined && incident.heldMillis !== undefined) {
+    const stopped = await wait(rig, incident, false, incident.heldMillis, seen)
+    if (stopped !== undefined) faults.push(`silent after ${minutes(stopped)} min, while it lasts`)
+  }
   await end()
   const silent = await wait(rig, incident, false, silentMillis, seen)
   if (silent === undefined) faults.push(`${incident.alert} rang for more than five minutes`)
