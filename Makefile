@@ -55,9 +55,9 @@ export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
-.PHONY: help install run dev check fmt test test-identity test-alarms test-compose e2e torture \
-  bench streams client listen publish audit broadcast channel user dead redrive restore rebuild \
-  permissions token sign-user keys import export
+.PHONY: help install run dev check fmt test test-identity test-alarms test-compose test-openapi e2e \
+  torture bench streams client listen publish audit broadcast channel user dead redrive restore \
+  rebuild permissions token sign-user keys import export
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -209,6 +209,32 @@ test-compose: install ## compose.yaml in a real Docker engine, by what the docum
 	@if docker version >/dev/null 2>&1; then \
 	  $(MAKE) --silent $(COMPOSES) $(BUILDX) && BELLCAST_TEST_NATS=binary $(VITEST) test/compose; \
 	else echo "no Docker engine answers (docker version): compose.yaml is not tested"; fi
+
+# What test-openapi runs, each from its registry. A file with the versions in its name says that
+# they are there; what cannot be had is skipped.
+OPENAPI_TYPESCRIPT := 7.13.0
+REDOCLY := 2.77.0
+OPENAPI_PYTHON := 0.29.1
+SCHEMATHESIS := 4.32.5
+MYPY := 2.4.1
+RUFF := 0.17.6
+OPENAPI_NPM := .tools/openapi/npm-$(OPENAPI_TYPESCRIPT)-$(REDOCLY)
+OPENAPI_PYPI := .tools/openapi/pypi-$(OPENAPI_PYTHON)-$(SCHEMATHESIS)-$(MYPY)-$(RUFF)
+
+$(OPENAPI_NPM):
+	@echo "fetching openapi-typescript and redocly ..." >&2; mkdir -p $(@D) && rm -rf $(@D)/npm && \
+	  npm install --prefix $(@D)/npm --loglevel=error \
+	    openapi-typescript@$(OPENAPI_TYPESCRIPT) @redocly/cli@$(REDOCLY) >&2 && touch $@ || \
+	  echo "they could not be fetched" >&2
+
+$(OPENAPI_PYPI):
+	@echo "fetching openapi-python-client and schemathesis ..." >&2; mkdir -p $(@D) && \
+	  python3 -m venv --clear $(@D)/python && $(@D)/python/bin/pip install --quiet \
+	    openapi-python-client==$(OPENAPI_PYTHON) schemathesis==$(SCHEMATHESIS) mypy==$(MYPY) \
+	    ruff==$(RUFF) >&2 && touch $@ || echo "they could not be fetched" >&2
+
+test-openapi: install $(OPENAPI_NPM) $(OPENAPI_PYPI) ## Clients made of the API description.
+	@$(VITEST) test/openapi
 
 # Variables of the command line reach node as its environment.
 torture: export SEED := $(or $(SEED),1)

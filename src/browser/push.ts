@@ -29,7 +29,7 @@ const url = Schema.String.pipe(
 const Action = Schema.StructWithRest(
   Schema.Struct({ action: text, title: text, navigate: url, icon: optional(url) }),
   [anything]
-)
+).annotate({ identifier: "NotificationAction" })
 
 const notificationMembers = Schema.Struct({
   title: text,
@@ -66,17 +66,26 @@ const isShown = Schema.makeFilter<typeof notificationMembers.Type>(
 
 const marker = 8030
 
-const Push = Schema.StructWithRest(
+/** Declarative Web Push. */
+export const Push = Schema.StructWithRest(
   Schema.Struct({
     web_push: Schema.Literal(marker),
-    notification: Schema.StructWithRest(notificationMembers, [anything]).pipe(
-      Schema.check(isShown)
-    ),
+    notification: Schema.StructWithRest(notificationMembers, [anything])
+      .pipe(Schema.check(isShown))
+      .annotate({ identifier: "Notification" }),
     mutable: optional(Schema.Boolean),
     app_badge: optional(whole)
   }),
   [anything]
-)
+).annotate({ identifier: "DeclarativePush" })
+
+/** The JSON Schema of any other data. */
+export const OtherData = {
+  type: "object",
+  description: "For a worker of the site: anything but web_push: 8030",
+  additionalProperties: true,
+  not: { type: "object", required: ["web_push"], properties: { web_push: { const: marker } } }
+}
 
 const decode = Schema.decodeUnknownResult(Push)
 
@@ -89,10 +98,9 @@ export const PushData = anything.pipe(
         return result?._tag === "Failure" ? result.failure.issue : undefined
       },
       {
+        // Not `if` and `then`, of which generators of clients make no types.
         toJsonSchema: () => ({
-          if: { required: ["web_push"], properties: { web_push: { const: marker } } },
-          // biome-ignore lint/suspicious/noThenProperty: a key of JSON Schema
-          then: Schema.toJsonSchemaDocument(Push).schema
+          anyOf: [{ $ref: "#/$defs/DeclarativePush" }, { $ref: "#/$defs/OtherData" }]
         })
       }
     )

@@ -3,7 +3,7 @@
 import * as Schema from "effect/Schema"
 
 export const PauseWhen = Schema.Struct({
-  failed_share: Schema.Number.pipe(
+  failed_share: Schema.Finite.pipe(
     Schema.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))
   )
 })

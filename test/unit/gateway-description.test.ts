@@ -3,6 +3,7 @@ import { STATUS_CODES } from "node:http"
 import { assert, describe, it } from "vitest"
 import { endpoints } from "#gateway/endpoints.ts"
 import { apiErrors, phraseOf, type Row, reasonPhrase } from "#gateway/http/error-table.ts"
+import { groups } from "#gateway/openapi/groups.ts"
 import { openApiOf } from "#gateway/openapi/openapi.ts"
 
 interface ResponseDescription {
@@ -19,7 +20,15 @@ const described = { title: "t", version: "1", rootUrl: "http://localhost/v1", sc
 // biome-ignore lint/suspicious/noExplicitAny: the test reads many parts of the document
 const document = openApiOf(endpoints, described) as any
 const operations = Object.entries<
-  Record<string, { responses: Record<string, ResponseDescription>; operationId: string }>
+  Record<
+    string,
+    {
+      responses: Record<string, ResponseDescription>
+      operationId: string
+      tags: string[]
+      security: unknown[]
+    }
+  >
 >(document.paths).flatMap(([path, item]) =>
   Object.entries(item)
     .filter(([method]) => method !== "parameters")
@@ -81,6 +90,36 @@ describe("the description", () => {
       asking.map(({ method, path }) => `${method} ${path}`),
       ["post /subscriptions", "put /subscriptions/{id}"]
     )
+  })
+
+  it("has each operation in one group, which is its tag, and no group has another", () => {
+    const ids = operations.map(({ operation }) => operation.operationId)
+    assert.sameMembers(
+      groups.flatMap((group) => [...group.operations]),
+      ids
+    )
+    for (const { operation } of operations) assert.lengthOf(operation.tags, 1)
+  })
+
+  it("says of each operation who may call, also where everybody may", () => {
+    const publicOnes = operations.filter(({ operation }) => operation.security.length === 0)
+    assert.includeMembers(
+      publicOnes.map(({ operation }) => operation.operationId),
+      ["get-vapid-public-key", "get-api", "post-batch"]
+    )
+    for (const { operation } of operations) assert.isArray(operation.security)
+  })
+
+  it("names the schemas that generators make types of, and has none that they cannot read", () => {
+    const text = JSON.stringify(document)
+    for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
+      assert.property(document.components.schemas, name!)
+    assert.notMatch(text, /"(?:if|then|\$defs)":|"NaN"|"allOf":/)
+    assert.includeMembers(Object.keys(document.components.schemas), [
+      "Subscription",
+      "Broadcast",
+      "DeclarativePush"
+    ])
   })
 
   it("is JSON, with nothing left out by undefined", () => {

@@ -30,7 +30,7 @@ const BatchResponse = Schema.Struct({
       body: Schema.Unknown
     })
   )
-})
+}).annotate({ identifier: "BatchResponses" })
 
 /** The request of an entry. The headers of the batch are defaults for those of the entry. */
 const requestOf = (

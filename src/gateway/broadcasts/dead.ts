@@ -25,7 +25,7 @@ const Cause = Schema.Struct({
   last_broadcast: Schema.String,
   first_at: Schema.Int,
   last_at: Schema.Int
-})
+}).annotate({ identifier: "CauseOfDeath" })
 
 const causeOf = (letters: ReadonlyArray<DeadLetter>): typeof Cause.Type => {
   const first = letters[0]!

@@ -37,7 +37,7 @@ export const PushObject = Schema.Struct({
   next_at: Schema.optionalKey(Schema.Int),
   /** The language of the variant that was sent. */
   locale: Schema.optionalKey(Schema.String)
-})
+}).annotate({ identifier: "Push" })
 
 export const pushView = (result: PushResult): typeof PushObject.Type => {
   const { at, attempt: attempts, fate: outcome, locale, millis, nextAt, status } = result

@@ -62,13 +62,15 @@ export const BroadcastObject = Schema.Struct({
   because: Schema.optionalKey(Because),
   /** The reason why nothing is sent. */
   rejected: Schema.optionalKey(Schema.String)
-})
+}).annotate({ identifier: "Broadcast" })
 type View = typeof BroadcastObject.Type
 type Counts = Omit<View, "publisher" | "redrives" | "to" | "finished">
 
 /** The body of a response that shows one broadcast: with details, which lists leave out. */
 export const Shown = Schema.Struct({
-  data: Schema.Struct({ ...BroadcastObject.fields, ...BroadcastDetails.fields })
+  data: Schema.Struct({ ...BroadcastObject.fields, ...BroadcastDetails.fields }).annotate({
+    identifier: "BroadcastWithDetails"
+  })
 })
 
 const countsOf = (progress: Progress, state: BroadcastState): Counts => ({

@@ -33,7 +33,11 @@ export const channelCounts = Effect.fnUntraced(function* (channel: ChannelToken)
   return { registrations: counted.registrations, push, lastModified }
 })
 
-const Channel = Schema.Struct({ id: Schema.String, registrations: Schema.Int, push: Schema.Int })
+const Channel = Schema.Struct({
+  id: Schema.String,
+  registrations: Schema.Int,
+  push: Schema.Int
+}).annotate({ identifier: "Channel" })
 
 export const channelGet: Operation<void> = {
   access: "principal",

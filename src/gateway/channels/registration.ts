@@ -20,7 +20,7 @@ import { mayRegister } from "./publishers.ts"
 export const Acknowledgement = Schema.Struct({
   code: Schema.Literal(202),
   message: Schema.Literal("Accepted")
-})
+}).annotate({ identifier: "Acknowledgement" })
 export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
 
 /** Whether a registration begins the channel. */

@@ -39,7 +39,7 @@ export const ErrorDetail = Schema.Struct({
   location: Schema.Literals(["body", "querystring", "header", "path"]),
   name: Schema.NullOr(Schema.String),
   description: Schema.String
-})
+}).annotate({ identifier: "ErrorDetail" })
 export type ErrorDetail = typeof ErrorDetail.Type
 
 export const errorIn = (

@@ -35,17 +35,16 @@ export const jsonOrText = (text: string): unknown => {
   return typeof parsed === "string" || "loss" in parsed ? text : parsed.json
 }
 
-/** A number from 0 to 2^63, bare or in a string; undefined for other values. */
+/** A whole number from 0 to 2^63, bare or in a string; undefined for other values. */
 export const numberOf = (value: unknown): number | undefined => {
   const number = typeof value === "string" && /^\d{1,19}$/.test(value) ? Number(value) : value
-  return typeof number === "number" && number >= 0 && number <= 2 ** 63 ? number : undefined
+  return typeof number === "number" && Number.isInteger(number) && number >= 0 && number <= 2 ** 63
+    ? number
+    : undefined
 }
 
 /** Milliseconds since the epoch, as a number or in a string such as an ETag, else undefined. */
-export const timestampOf = (value: unknown): number | undefined => {
-  const number = numberOf(value)
-  return Number.isInteger(number) ? number : undefined
-}
+export const timestampOf = numberOf
 
 const isListOperator = (operator: Operator): boolean => operator === "in" || operator === "exclude"
 

@@ -105,7 +105,7 @@ const readLimit: Read = (reading, { text }, { removes }) => {
   const limit = numberOf(jsonOrText(text))
   if (limit === undefined) return "Must be a whole number that is not negative"
   if (removes && limit < 1) return "Must be at least 1 where objects are removed"
-  reading.limit = Math.trunc(limit)
+  reading.limit = limit
   return undefined
 }
 

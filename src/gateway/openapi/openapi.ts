@@ -3,11 +3,13 @@
 import * as Schema from "effect/Schema"
 import { apiErrors, type ErrorCode } from "../http/error-table.ts"
 import { ErrorDetail } from "../http/errors.ts"
-import type { AnyOperation, Endpoint } from "../operation.ts"
+import type { AnyOperation, Description, Endpoint } from "../operation.ts"
+import { groups } from "./groups.ts"
 import { headersOf } from "./headers.ts"
 import { parameterGroups, pathParameters } from "./parameters.ts"
+import { type Json, makeSchemas, refTo } from "./schemas.ts"
 
-type Json = Readonly<Record<string, unknown>>
+type Schemas = ReturnType<typeof makeSchemas>
 
 const reasons: Readonly<Record<number, string>> = {
   200: "OK",
@@ -19,17 +21,17 @@ const reasons: Readonly<Record<number, string>> = {
   307: "The resource is elsewhere"
 }
 
-/** The JSON Schema of a response, without references. */
-const jsonSchema = (schema: Schema.Top): Json => Schema.toJsonSchemaDocument(schema).schema as Json
-/** The JSON Schema of a request body: unknown keys are an error. */
-const strictSchema = (schema: Schema.Top): Json =>
-  Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema as Json
-
 const codes = Object.keys(apiErrors) as Array<ErrorCode>
 const codesOf = (status: number) => codes.filter((code) => apiErrors[code].status === status)
 
+/** The details of errors of a status (contract 2.3). */
+const detailsOf = (status: number, schemas: Schemas): Json => {
+  if ([400, 406, 415].includes(status)) return schemas.response(Schema.Array(ErrorDetail))
+  return { type: "object", additionalProperties: true }
+}
+
 /** The form of all errors of one status. */
-const errorSchema = (status: number): Json => ({
+const errorSchema = (status: number, schemas: Schemas): Json => ({
   type: "object",
   properties: {
     code: { type: "integer", enum: [status], description: "The HTTP status" },
@@ -42,7 +44,7 @@ const errorSchema = (status: number): Json => ({
     error: { type: "string" },
     message: { type: "string", description: "For people: it may change" },
     info: { type: "string" },
-    details: { anyOf: [jsonSchema(Schema.Array(ErrorDetail)), { type: "object" }] }
+    details: detailsOf(status, schemas)
   },
   required: ["code", "errno", "error_code", "error"]
 })
@@ -78,14 +80,14 @@ const errorStatuses = (
 
 const describeError = (status: number): string => codesOf(status).join(", ")
 
-const responsesOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
+const responsesOf = (endpoint: Endpoint, operation: AnyOperation, schemas: Schemas): Json => {
   const responses: Record<string, unknown> = {}
   for (const status of errorStatuses(endpoint, operation)) {
     responses[status] = {
       description: describeError(status),
       ...headersOf(status),
       content: {
-        "application/json": { schema: { $ref: `#/components/schemas/${errorName(status)}` } }
+        "application/json": { schema: refTo(errorName(status)) }
       }
     }
   }
@@ -93,7 +95,7 @@ const responsesOf = (endpoint: Endpoint, operation: AnyOperation): Json => {
   for (const [key, schema] of Object.entries(successes)) {
     const status = Number(key)
     const content = {
-      ...(schema === null ? {} : { "application/json": { schema: jsonSchema(schema) } }),
+      ...(schema === null ? {} : { "application/json": { schema: schemas.response(schema) } }),
       ...(textType === undefined || status !== 200
         ? {}
         : { [textType]: { schema: { type: "string" } } })
@@ -112,35 +114,47 @@ export type SecuritySchemes = Readonly<
   Record<string, { readonly type: "http"; readonly scheme: string }>
 >
 
+/** Who may call, in the terms of OpenAPI: an empty list is everybody, `{}` is nobody known. */
+const securityOf = ({ access }: AnyOperation, schemes: SecuritySchemes): ReadonlyArray<Json> => {
+  const all = Object.keys(schemes).map((name) => ({ [name]: [] }))
+  return access === "anyone" ? [] : access === "guest" ? [{}, ...all] : all
+}
+
+const bodyOf = ({ body, bodyExample, bodyRequired }: Description, schemas: Schemas): Json =>
+  body === undefined
+    ? {}
+    : {
+        requestBody: {
+          required: bodyRequired ?? false,
+          content: { "application/json": { schema: schemas.body(body), example: bodyExample } }
+        }
+      }
+
 const operationOf = (
   endpoint: Endpoint,
   method: string,
   operation: AnyOperation,
-  schemes: SecuritySchemes
+  schemes: SecuritySchemes,
+  schemas: Schemas
 ): Json => {
-  const { body, bodyExample, bodyRequired, parameters = [], summary } = operation.doc
+  const { parameters = [], summary } = operation.doc
+  const operationId = `${method.toLowerCase()}-${endpoint.name}`
   return {
-    operationId: `${method.toLowerCase()}-${endpoint.name}`,
+    operationId,
     summary,
-    ...(operation.access === "anyone" || operation.access === "guest"
-      ? {}
-      : { security: Object.keys(schemes).map((name) => ({ [name]: [] })) }),
+    tags: groups
+      .filter(({ operations }) => operations.includes(operationId))
+      .map(({ name }) => name),
+    security: securityOf(operation, schemes),
     ...(parameters.length === 0
       ? {}
       : { parameters: parameters.flatMap((group) => parameterGroups[group] ?? []) }),
-    ...(body === undefined
-      ? {}
-      : {
-          requestBody: {
-            required: bodyRequired ?? false,
-            content: { "application/json": { schema: strictSchema(body), example: bodyExample } }
-          }
-        }),
-    responses: responsesOf(endpoint, operation)
+    ...bodyOf(operation.doc, schemas),
+    responses: responsesOf(endpoint, operation, schemas)
   }
 }
 
-const pathItem = (endpoint: Endpoint, schemes: SecuritySchemes): Json => {
+const pathItem = (endpoint: Endpoint, schemes: SecuritySchemes, schemas: Schemas): Json => {
   const names = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
   const parameters = names.map((name) => ({
     in: "path",
@@ -153,11 +167,21 @@ const pathItem = (endpoint: Endpoint, schemes: SecuritySchemes): Json => {
     ...Object.fromEntries(
       Object.entries(endpoint.operations).map(([method, operation]) => [
         method.toLowerCase(),
-        operationOf(endpoint, method, operation!, schemes)
+        operationOf(endpoint, method, operation!, schemes, schemas)
       ])
     )
   }
 }
+
+const finePrint = [
+  "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow.",
+  "Paths without a version, or with a slash at their end, answer 307 with Location.",
+  "Timestamps are milliseconds since the epoch, unique and increasing per user.",
+  "A page of another site must send Content-Type: application/json with every POST, PUT,",
+  "PATCH and DELETE, with a body or without.",
+  "The endpoint in the examples is below .example, where no push service can be: it is",
+  "refused with 400. Send what the browser gave you."
+]
 
 /** The parts of the description that differ by server. */
 export interface About {
@@ -167,30 +191,26 @@ export interface About {
   readonly schemes: SecuritySchemes
 }
 
-export const openApiOf = (endpoints: ReadonlyArray<Endpoint>, about: About): Json => ({
-  openapi: "3.1.0",
-  info: {
-    title: about.title,
-    version: about.version,
-    description: [
-      "HEAD works wherever GET does, OPTIONS everywhere; other methods answer 405 with Allow.",
-      "Paths without a version, or with a slash at their end, answer 307 with Location.",
-      "Timestamps are milliseconds since the epoch, unique and increasing per user.",
-      "A page of another site must send Content-Type: application/json with every POST, PUT,",
-      "PATCH and DELETE, with a body or without.",
-      "The endpoint in the examples is below .example, where no push service can be: it is",
-      "refused with 400. Send what the browser gave you."
-    ].join(" ")
-  },
-  servers: [{ url: about.rootUrl }],
-  paths: Object.fromEntries(
+export const openApiOf = (endpoints: ReadonlyArray<Endpoint>, about: About): Json => {
+  const schemas = makeSchemas()
+  for (const status of statuses) schemas.add(errorName(status), errorSchema(status, schemas))
+  const paths = Object.fromEntries(
     endpoints.map((endpoint) => [
       endpoint.path.replace(/:(\w+)/g, "{$1}"),
-      pathItem(endpoint, about.schemes)
+      pathItem(endpoint, about.schemes, schemas)
     ])
-  ),
-  components: {
-    schemas: Object.fromEntries(statuses.map((status) => [errorName(status), errorSchema(status)])),
-    securitySchemes: about.schemes
+  )
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: about.title,
+      version: about.version,
+      license: { name: "MIT", identifier: "MIT" },
+      description: finePrint.join(" ")
+    },
+    servers: [{ url: about.rootUrl }],
+    tags: groups.map(({ description, name }) => ({ name, description })),
+    paths,
+    components: { schemas: schemas.named(), securitySchemes: about.schemes }
   }
-})
+}

@@ -60,7 +60,7 @@ const Root = Schema.Struct({
       operator: Schema.optionalKey(Schema.Literal(true))
     })
   )
-})
+}).annotate({ identifier: "Root" })
 
 export const rootGet: Operation<void> = {
   access: "guest",

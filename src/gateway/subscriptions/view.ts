@@ -60,7 +60,7 @@ export const SubscriptionObject = Schema.StructWithRest(
     last_modified: Schema.Int
   }),
   [anything]
-)
+).annotate({ identifier: "Subscription" })
 
 /** An object of a list: `_fields` selects members, a bound on the timestamp adds tombstones. */
 export const ListedObject = Schema.StructWithRest(
@@ -77,13 +77,13 @@ export const ListedObject = Schema.StructWithRest(
     deleted: Schema.optionalKey(Schema.Literal(true))
   }),
   [anything]
-)
+).annotate({ identifier: "ListedSubscription" })
 
 export const Tombstone = Schema.Struct({
   id: Schema.String,
   last_modified: Schema.Int,
   deleted: Schema.Literal(true)
-})
+}).annotate({ identifier: "Tombstone" })
 
 /** A subscription of a list, with its id and timestamp; undefined when there is none. */
 export const viewOf = (list: SubscriptionList, id: string): JsonObject | undefined => {

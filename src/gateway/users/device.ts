@@ -20,7 +20,7 @@ export const Device = Schema.Struct({
   last_delivered: Schema.optionalKey(Schema.Int),
   /** Nothing is sent to it, since when and why. */
   suspended: Schema.optionalKey(Schema.Struct({ reason: Schema.String, at: Schema.Int }))
-})
+}).annotate({ identifier: "Device" })
 
 /** Clients of NATS may have stored anything. */
 const textIn = (name: string, value: unknown) =>

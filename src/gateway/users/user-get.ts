@@ -40,7 +40,7 @@ const Person = Schema.Struct({
       ...PushObject.fields
     })
   )
-})
+}).annotate({ identifier: "Person" })
 
 /** The last broadcasts with a push to a user. */
 const lastOf = Effect.fnUntraced(function* (user: UserToken, by: string) {

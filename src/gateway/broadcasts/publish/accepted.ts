@@ -42,10 +42,13 @@ export const Accepted = Schema.Struct({
   /** Absent on NATS, where there is no address. */
   url: Schema.optionalKey(Schema.String),
   warnings: Schema.Array(Schema.String)
-})
+}).annotate({ identifier: "AcceptedBroadcast" })
 
 /** The body of the response to a dry run. */
-export const Counted = Schema.Struct({ data: Reach, warnings: Schema.Array(Schema.String) })
+export const Counted = Schema.Struct({
+  data: Reach,
+  warnings: Schema.Array(Schema.String)
+}).annotate({ identifier: "DryRun" })
 
 /** The common part of the descriptions. */
 export const publishDoc = {

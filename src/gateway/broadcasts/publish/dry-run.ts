@@ -28,7 +28,7 @@ export const Reach = Schema.Struct({
   browsers: Schema.Int,
   estimated: Schema.Boolean,
   without_subscription: Schema.optionalKey(Schema.Int)
-})
+}).annotate({ identifier: "Reach" })
 
 /** How many of these users have a subscription, and how many subscriptions they have. */
 const reachOf = Effect.fnUntraced(function* (
