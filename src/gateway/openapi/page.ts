@@ -1,6 +1,7 @@
-// The API description as an HTML page: without scripts and external resources, for light and dark
-// mode, for desktop and phone.
+// The API description as an HTML page: what one does first stands first. Without scripts and
+// external resources, for light and dark mode, for desktop and phone.
 import { html, pageHead } from "../html.ts"
+import { groups } from "./groups.ts"
 import { style } from "./page-style.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -15,12 +16,14 @@ interface Parameter {
 interface ResponseDescription {
   readonly description: string
   readonly headers?: Json
+  readonly content?: unknown
 }
 
 interface Operation {
   readonly operationId: string
   readonly summary: string
-  readonly security?: unknown
+  readonly tags: ReadonlyArray<string>
+  readonly security: ReadonlyArray<object>
   readonly parameters?: ReadonlyArray<Parameter>
   readonly requestBody?: {
     readonly content: {
@@ -49,14 +52,33 @@ const parameterRow = ({ description, in: place, name, schema }: Parameter) =>
     html(description ?? schema.description ?? "")
   ] as const
 
-const responseRow = ([status, { description, headers = {} }]: readonly [
-  string,
-  ResponseDescription
-]) => {
+/** JSON as text, with links to the schemas that it names. */
+const jsonText = (value: unknown): string =>
+  html(JSON.stringify(value, null, 2)).replace(
+    /&quot;#\/components\/schemas\/(\w+)&quot;/g,
+    (_, name: string) => schemaLink(name)
+  )
+
+const schemaLink = (name: string): string => `<a href="#schema-${name}">${name}</a>`
+
+/** Links to the schemas in the content of a response. */
+const schemasIn = (content: unknown): string =>
+  [...JSON.stringify(content ?? null).matchAll(/"#\/components\/schemas\/(\w+)"/g)]
+    .map(([, name]) => schemaLink(name!))
+    .join(", ")
+
+type ResponseEntry = readonly [status: string, response: ResponseDescription]
+
+const responseRow = ([status, { content, description, headers = {} }]: ResponseEntry) => {
   const names = Object.keys(headers).map(html).join(", ")
+  const schemas = schemasIn(content)
   return [
     `<code>${html(status)}</code>`,
-    `${html(description)}${names === "" ? "" : ` <i>with ${names}</i>`}`
+    [
+      html(description),
+      schemas === "" ? "" : `: ${schemas}`,
+      names === "" ? "" : ` <i>with ${names}</i>`
+    ].join("")
   ] as const
 }
 
@@ -68,6 +90,10 @@ const credentialsOf = (schemes: Readonly<Record<string, { readonly scheme: strin
   if (scheme === "basic") return "-u user:password"
   return `-H "Authorization: ${scheme[0]?.toUpperCase()}${scheme.slice(1)} $TOKEN"`
 }
+
+/** Whether everybody may call, known or not. */
+const isPublic = ({ security }: Operation): boolean =>
+  security.every((scheme) => Object.keys(scheme).length === 0)
 
 /**
  * The curl command of an operation. No example contains a single quote. A batch has credentials for
@@ -85,9 +111,7 @@ const curl = (
   const example = operation.requestBody?.content["application/json"].example
   return [
     "curl",
-    ...(credentials === "" || (operation.security === undefined && example === undefined)
-      ? []
-      : [credentials]),
+    ...(credentials === "" || (isPublic(operation) && example === undefined) ? [] : [credentials]),
     ...(method === "get" || (method === "post" && example !== undefined)
       ? []
       : [`-X ${method.toUpperCase()}`]),
@@ -98,30 +122,33 @@ const curl = (
   ].join(" ")
 }
 
-const bodySchema = ({ requestBody }: Operation): string => {
-  if (requestBody === undefined) return ""
-  const text = html(JSON.stringify(requestBody.content["application/json"].schema, null, 2))
-  return `<details><summary>Body (JSON Schema)</summary><pre>${text}</pre></details>`
-}
+const details = (title: string, content: string): string =>
+  content === "" ? "" : `<details><summary>${title}</summary>${content}</details>\n`
+
+const bodySchema = ({ requestBody }: Operation): string =>
+  requestBody === undefined
+    ? ""
+    : `<pre>${jsonText(requestBody.content["application/json"].schema)}</pre>`
+
+const nameOf = ({ method, path }: Entry): string =>
+  `<code><b class="${method}">${html(method.toUpperCase())}</b> ${html(path)}</code>`
 
 const section = (
   rootUrl: string,
   credentials: string,
   entry: Entry,
-  responses: ReadonlyArray<readonly [string, ResponseDescription]>
+  responses: ReadonlyArray<ResponseEntry>
 ): string => {
-  const { method, operation, parameters, path } = entry
+  const { operation, parameters } = entry
   const id = html(operation.operationId)
-  const name = `<b>${html(method.toUpperCase())}</b> ${html(path)}`
-  const isPublic = operation.security === undefined
-  const note = isPublic ? "" : " <i>needs authentication</i>"
+  const note = isPublic(operation) ? "" : " <i>needs authentication</i>"
   return [
-    `<h2 id="${id}"><a href="#${id}">${name}</a></h2>\n`,
-    `<p>${html(operation.summary)}${note}</p>\n`,
+    `<h3 id="${id}"><a href="#${id}">${html(operation.summary)}</a></h3>\n`,
+    `<p>${nameOf(entry)}${note}</p>\n`,
     `<pre>${html(curl(rootUrl, credentials, entry))}</pre>\n`,
-    table("parameters", parameters.map(parameterRow)),
-    bodySchema(operation),
-    table("answers", responses.map(responseRow))
+    details("Parameters", table("parameters", parameters.map(parameterRow))),
+    details("Body", bodySchema(operation)),
+    details("Responses", table("answers", responses.map(responseRow)))
   ].join("")
 }
 
@@ -139,40 +166,87 @@ const entriesOf = (document: Json): ReadonlyArray<Entry> =>
       })
   )
 
-const link = ({ method, operation, path }: Entry): string => {
-  const name = `<code><b>${html(method.toUpperCase())}</b> ${html(path)}</code>`
-  return `<a href="#${html(operation.operationId)}">${name}<i>${html(operation.summary)}</i></a>`
+/** A group and its operations, in the order of groups.ts. */
+interface Part {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly entries: ReadonlyArray<Entry>
 }
+
+const partsOf = (document: Json): ReadonlyArray<Part> => {
+  const entries = new Map(entriesOf(document).map((entry) => [entry.operation.operationId, entry]))
+  return groups.map(({ description, name, operations }) => ({
+    id: name.toLowerCase().replace(/\W+/g, "-"),
+    name,
+    description,
+    entries: operations.flatMap((id) => entries.get(id) ?? [])
+  }))
+}
+
+const link = (entry: Entry): string => {
+  const { operationId, summary } = entry.operation
+  return `<li><a href="#${html(operationId)}">${nameOf(entry)}<i>${html(summary)}</i></a>`
+}
+
+/** The first operation that changes something or, where the group only reads, the first. */
+const firstStep = ({ entries, name }: Part): string => {
+  const entry = entries.find(({ method }) => method !== "get" && method !== "patch") ?? entries[0]!
+  return `<li>${html(name)}: <a href="#${html(entry.operation.operationId)}">${nameOf(entry)}</a>`
+}
+
+const contents = ({ entries, id, name }: Part): string =>
+  [
+    `<section><h2><a href="#${id}">${html(name)}</a></h2>`,
+    `<ul>${entries.map(link).join("")}</ul></section>`
+  ].join("")
+
+const schemaSection = ([name, schema]: readonly [string, unknown]): string =>
+  [
+    `<details id="schema-${name}"><summary>${name}</summary>`,
+    `<pre>${jsonText(schema)}</pre></details>`
+  ].join("")
 
 /** The HTML page of an OpenAPI description. */
 export const apiPage = (document: Json): string => {
   const info = document["info"] as { title: string; version: string; description: string }
   const rootUrl = (document["servers"] as ReadonlyArray<{ url: string }>)[0]!.url
-  const entries = entriesOf(document)
+  const parts = partsOf(document)
+  const entries = parts.flatMap((part) => part.entries)
   const responsesOf = ({ operation }: Entry) => Object.entries(operation.responses)
-  // Responses of every operation stand once, above all operations.
-  const isCommon = ([status, { description }]: readonly [string, ResponseDescription]) =>
+  // Responses of every operation stand once, below all operations.
+  const isCommon = ([status, { description }]: ResponseEntry) =>
     entries.every(({ operation }) => operation.responses[status]?.description === description)
   const { description, title, version } = info
-  const { securitySchemes } = document["components"] as {
-    securitySchemes: Readonly<Record<string, { readonly scheme: string }>>
+  const { schemas, securitySchemes } = document["components"] as {
+    readonly schemas: Json
+    readonly securitySchemes: Readonly<Record<string, { readonly scheme: string }>>
   }
   const credentials = credentialsOf(securitySchemes)
-  const sections = entries.map((entry) =>
-    section(
-      rootUrl,
-      credentials,
-      entry,
-      responsesOf(entry).filter((each) => !isCommon(each))
+  const chapter = ({ description, entries, id, name }: Part) => [
+    `<h2 id="${id}">${html(name)}</h2><p>${html(description)}</p>\n`,
+    ...entries.map((entry) =>
+      section(
+        rootUrl,
+        credentials,
+        entry,
+        responsesOf(entry).filter((each) => !isCommon(each))
+      )
     )
-  )
+  ]
   return [
     pageHead(`${title} API`, style),
     `<main><h1>${html(title)} ${html(version)}</h1>`,
-    `<p>${html(description)} This page for programs, as OpenAPI 3.1:</p>\n`,
-    `<pre>curl ${html(rootUrl)}/__api__</pre><nav>${entries.map(link).join("")}</nav>\n`,
-    "<p>Every request can also be answered with</p>",
+    `<ol>${parts.slice(0, 4).map(firstStep).join("")}</ol>\n`,
+    `<p>For programs, as OpenAPI 3.1: <code>curl ${html(rootUrl)}/__api__</code></p>\n`,
+    `<nav>${parts.map(contents).join("\n")}</nav>\n`,
+    ...parts.flatMap(chapter),
+    "<h2>Every response</h2><p>Every request can also be answered with</p>",
     table("answers", responsesOf(entries[0]!).filter(isCommon).map(responseRow)),
-    `\n${sections.join("\n")}</main></html>`
+    "<h2>Schemas</h2>",
+    ...Object.entries(schemas).map(schemaSection),
+    "<h2>The fine print</h2><ul>",
+    ...description.split(/(?<=\.) (?=[A-Z])/).map((sentence) => `<li>${html(sentence)}`),
+    "</ul></main></html>"
   ].join("")
 }
