@@ -5,8 +5,8 @@ import { getHeapStatistics, setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Settings } from "#config"
-import { gauge } from "#telemetry/process-metrics.ts"
+import { type Role, Settings } from "#config"
+import { gauge, memoryLimit } from "#telemetry/process-metrics.ts"
 import { CacheMemory, Caches, cacheNames, unusedSweeps } from "./cache-memory.ts"
 
 const mebibyte = 1024 ** 2
@@ -33,15 +33,50 @@ const growthPercentMin = 25
  */
 const smallBytes = 320 * mebibyte
 
-/** How much a heap of a size may grow before the next collection, in percent of what is in use. */
-export const growthPercentOf = (size: number): number =>
-  Math.max(growthPercentMin, Math.ceil((growthPercentMin * smallBytes) / size))
+/**
+ * How much a heap of a size may grow before the next collection, in percent of what is in use.
+ * `limit`: bytes that the process may have. A heap that grows beyond a third of it is not small.
+ */
+export const growthPercentOf = (size: number, limit = Number.POSITIVE_INFINITY): number =>
+  Math.max(growthPercentMin, Math.ceil((growthPercentMin * Math.min(smallBytes, limit / 3)) / size))
+
+/** A process with delivery and no caches stays below this in a broadcast to 30,000 (measured). */
+const withoutCachesBytes = 192 * mebibyte
+
+/**
+ * Bytes for the caches of a process that may have `limit` bytes: `wanted`, or what its work leaves.
+ * An entry of a cache takes about twice its bytes, as garbage waits for the next collection.
+ */
+export const cacheBytesWithin = (wanted: number, limit: number): number =>
+  Math.min(wanted, Math.max(0, Math.floor((limit - withoutCachesBytes) / 2)))
+
+/** Mebibytes that a process needs: with fewer the kernel kills it in larger broadcasts. */
+const neededMebibytes = (roles: ReadonlyArray<Role>): number =>
+  roles.includes("delivery") && roles.length > 1 ? 384 : 256
+
+/** The warning for a process that may have `limit` bytes; undefined: its roles need no more. */
+export const lowMemory = (
+  roles: ReadonlyArray<Role>,
+  wanted: number,
+  limit: number
+): string | undefined => {
+  const inMebibytes = (bytes: number) => Math.floor(bytes / mebibyte)
+  const needed = neededMebibytes(roles)
+  const caches = cacheBytesWithin(wanted, limit)
+  return limit >= needed * mebibyte
+    ? undefined
+    : `this process may have ${inMebibytes(limit)} MiB of memory, and ${roles.join(",")} needs ` +
+        `${needed}: the kernel may kill it in a large broadcast. Raise the limit of its ` +
+        `container. Its caches take ${inMebibytes(caches)} MiB instead of ` +
+        `${inMebibytes(wanted)} (BELLCAST_CACHE_BYTES_MAX)`
+}
 
 /** Sets each second how much the heap may grow. V8 reads it at the end of a collection. */
 const limitGrowth = Effect.gen(function* () {
+  const limit = memoryLimit()
   let last = 0
   while (true) {
-    const percent = growthPercentOf(getHeapStatistics().used_heap_size)
+    const percent = growthPercentOf(getHeapStatistics().used_heap_size, limit)
     if (percent !== last) setFlagsFromString(`--heap-growing-percent=${percent}`)
     last = percent
     yield* Effect.sleep("1 second")
@@ -131,7 +166,11 @@ export const showCaches = (caches: CacheMemory) =>
 export const cachesLayer = Layer.effect(
   Caches,
   Effect.gen(function* () {
-    const caches = new CacheMemory((yield* Settings).cacheBytesMax)
+    const { cacheBytesMax, roles } = yield* Settings
+    const limit = memoryLimit()
+    const warning = lowMemory(roles, cacheBytesMax, limit)
+    if (warning !== undefined) yield* Effect.logWarning(warning)
+    const caches = new CacheMemory(cacheBytesWithin(cacheBytesMax, limit))
     yield* Effect.acquireRelease(
       Effect.sync(() => showCaches(caches)),
       (metrics) =>

@@ -74,7 +74,8 @@ const memory = (name: string, description: string, part: keyof NodeJS.MemoryUsag
   gauge(name, description, () => process.memoryUsage()[part])
 
 /** The limit of the cgroup, in which nothing else may run, or the memory of the machine. */
-const memoryLimit = (): number => Math.min(totalmem(), process.constrainedMemory() || Infinity)
+export const memoryLimit = (): number =>
+  Math.min(totalmem(), process.constrainedMemory() || Infinity)
 
 const resources = () => [
   cpu("process_cpu_user_seconds_total", "CPU time in user mode", "user"),

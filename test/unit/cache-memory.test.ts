@@ -2,7 +2,13 @@
 import { assert, describe, it } from "vitest"
 import { CacheMemory, cacheNames, Share, unusedSweeps } from "#memory/cache-memory.ts"
 import { ReadMemory } from "#memory/read-memory.ts"
-import { collector, growthPercentOf, isWorthHalt } from "#memory/upkeep.ts"
+import {
+  cacheBytesWithin,
+  collector,
+  growthPercentOf,
+  isWorthHalt,
+  lowMemory
+} from "#memory/upkeep.ts"
 import { CachedEntries } from "#nats/kv/cached-entries.ts"
 
 describe("the memory of all caches", () => {
@@ -160,6 +166,30 @@ it.for([
   ["of a larger one", 640, 25]
 ] as const)("a heap %s, of %s MiB, may grow by %s percent", ([, mebibytes, percent]) => {
   assert.equal(growthPercentOf(mebibytes * 1024 ** 2), percent)
+})
+
+it.for([
+  [Number.POSITIVE_INFINITY, 112, 100],
+  [416, 112, 44],
+  [256, 32, 27],
+  [192, 0, 25],
+  [96, 0, 25]
+] as const)("with %s MiB, caches take %s, and a small heap may grow by %s percent", (row) => {
+  const [limit, caches, growth] = row
+  const mebibyte = 1024 ** 2
+  assert.equal(cacheBytesWithin(112 * mebibyte, limit * mebibyte), caches * mebibyte)
+  assert.equal(growthPercentOf(80 * mebibyte, limit * mebibyte), growth)
+})
+
+it("the warning of too little memory names the limit, the need and what to do", () => {
+  const mebibyte = 1024 ** 2
+  const roles = ["gateway", "delivery"] as const
+  assert.isUndefined(lowMemory(["delivery"], 112 * mebibyte, 256 * mebibyte))
+  assert.isUndefined(lowMemory(roles, 112 * mebibyte, 384 * mebibyte))
+  assert.match(
+    lowMemory(roles, 112 * mebibyte, 256 * mebibyte) ?? "",
+    /may have 256 MiB of memory, and gateway,delivery needs 384.* 32 MiB instead of 112/
+  )
 })
 
 it("what nothing refers to any more is collected on request", () => {
