@@ -17,6 +17,7 @@ import { pushHostFault } from "#domain/subscription/push-host.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { listenAddressFault } from "#settings/listen-address.ts"
 import { inboxPrefixFault, natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
+import { address, ownHost, urlHost } from "#settings/web-address.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, secret, words } from "#settings/words.ts"
 
@@ -94,7 +95,7 @@ export const settings = {
   /** Most bytes of the stream WORK. When it is full, deliveries wait. Unset: as for LOG. */
   workBytesMax: Config.option(within("BELLCAST_WORK_BYTES_MAX", 65_536, 2 ** 50)),
 
-  host: Config.String("BELLCAST_HOST").pipe(withDefault("127.0.0.1")),
+  host: address("BELLCAST_HOST", ownHost).pipe(withDefault("127.0.0.1")),
   /** 0: any free port, which the log line `ready` names. */
   port: within("BELLCAST_PORT", 0, 65_535).pipe(withDefault(portDefault)),
   /**
@@ -105,11 +106,7 @@ export const settings = {
   shutdownWaitSeconds: within("BELLCAST_SHUTDOWN_WAIT_SECONDS", 0, 300).pipe(withDefault(5)),
   /** Scheme and host (with port) of URLs in responses, behind a proxy. */
   httpScheme: Config.option(Config.Literals(["http", "https"], "BELLCAST_HTTP_SCHEME")),
-  httpHost: Config.option(
-    checkedText("BELLCAST_HTTP_HOST", (text) =>
-      plainHost.test(text) ? undefined : "Expected a host, with or without a port"
-    )
-  ),
+  httpHost: Config.option(address("BELLCAST_HTTP_HOST", urlHost)),
   /**
    * Where this process shows its metrics and heartbeats: `host:port`, or `off`. Unset: a port of
    * the loopback interface, as the metrics are for operators only.

@@ -14,11 +14,16 @@ const partsOf = (range: string) => {
   return isRange ? { address, family, prefix } : undefined
 }
 
-/** The error of a text that is not a range of addresses; undefined when the text is one. */
-export const rangeError = (range: string): string | undefined =>
-  partsOf(range) === undefined
-    ? "Expected an IP address or a range such as 10.0.0.0/8 or fd00::/8"
-    : undefined
+/**
+ * The error of a text that is not a range of addresses; undefined when the text is one. A zone, or
+ * an IPv4 address in the form of IPv6, matches no client: see {@link plainAddress}.
+ */
+export const rangeError = (range: string): string | undefined => {
+  const parts = partsOf(range)
+  return parts !== undefined && plainAddress(parts.address) === parts.address
+    ? undefined
+    : "Expected an IP address or a range such as 10.0.0.0/8 or fd00::/8"
+}
 
 /** The IPv4 address in the last 32 bits, as hexadecimal digits, of an IPv6 address. */
 const dotted = (high: string, low: string): string =>

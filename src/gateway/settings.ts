@@ -3,6 +3,7 @@ import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import { everySetting, type Values } from "#settings/every-setting.ts"
+import { address, addresses, originPattern, pageUrl } from "#settings/web-address.ts"
 import { within } from "#settings/within.ts"
 import { checkedText, words } from "#settings/words.ts"
 import { rangeError } from "./client-address.ts"
@@ -20,7 +21,7 @@ const dateFault = (text: string) =>
 export const gatewaySettings = {
   projectName: Config.String("BELLCAST_PROJECT_NAME").pipe(withDefault("bellcast")),
   /** URL of the documentation. Unset: the API description. */
-  projectDocs: optional("BELLCAST_PROJECT_DOCS"),
+  projectDocs: address("BELLCAST_PROJECT_DOCS", pageUrl).pipe(withDefault("")),
 
   /** Rejects all methods but GET, HEAD and OPTIONS with 405. */
   readonly: flag("BELLCAST_READONLY", false),
@@ -29,7 +30,7 @@ export const gatewaySettings = {
   /** End of service: responses have Alert before, and are 410 after. */
   eos: Config.option(checkedText("BELLCAST_EOS", dateFault)),
   eosMessage: optional("BELLCAST_EOS_MESSAGE"),
-  eosUrl: optional("BELLCAST_EOS_URL"),
+  eosUrl: address("BELLCAST_EOS_URL", pageUrl).pipe(withDefault("")),
 
   /** Most objects in a page of a list. 0: no limit (a user has few subscriptions). */
   paginateBy: within("BELLCAST_PAGINATE_BY", 0, 10_000).pipe(withDefault(0)),
@@ -120,10 +121,7 @@ export const gatewaySettings = {
   publicApiDescription: flag("BELLCAST_PUBLIC_API_DESCRIPTION", true),
 
   /** Origins whose pages may call: shell patterns, separated by blanks or commas. */
-  corsOrigins: Config.String("BELLCAST_CORS_ORIGINS").pipe(
-    withDefault("*"),
-    Config.map((text) => text.split(/[\s,]+/).filter((origin) => origin !== ""))
-  ),
+  corsOrigins: addresses("BELLCAST_CORS_ORIGINS", originPattern).pipe(withDefault(["*"])),
   /**
    * Whether /batch offers POST. Switch it off behind a proxy that checks paths or credentials:
    * entries bypass the proxy.

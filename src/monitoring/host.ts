@@ -2,9 +2,10 @@
 // point a name of its own at this machine (DNS rebinding) and would then read what the port shows.
 // Pure.
 import { isIP } from "node:net"
+import { siteSuffixes } from "#basics/public-name.ts"
 
-/** Names that no site on the internet can have (RFC 6761, 6762, 8375; Kubernetes). */
-const ownSuffixes = ["localhost", "local", "internal", "svc", "home.arpa"]
+/** Names that no site on the internet can have; `svc` is that of Kubernetes. */
+const ownSuffixes = [...siteSuffixes, "svc"]
 
 /**
  * Whether a Host header is ours: none, an address, a name without a dot, a name of a local network

@@ -1,21 +1,28 @@
 // The VAPID subject: where push services may write to about our traffic (RFC 8292 section 2.1).
 import * as Effect from "effect/Effect"
+import { isPublicName } from "#basics/public-name.ts"
 
 /** The subject beside the embedded server, if none is set. Nobody reads mail to it. */
 export const developmentSubject = "mailto:operator@example.com"
 
-const hostOf = (subject: string): string | undefined =>
-  /^mailto:[^\s<>@]+@([^\s<>@]+)$/.exec(subject)?.[1] ??
-  (/^https:\/\/[^\s]+$/.test(subject) ? URL.parse(subject)?.hostname : undefined)
+/** The characters of RFC 5322's dot-atom. A colon would be that of a second `mailto:`. */
+const mailto = /^mailto:[\w.!#$%&'*+/=?^`{|}~-]+@([^\s<>@/:?#[\]\\]+)$/
+
+/** The host of a subject as a URL parser writes it. */
+const hostOf = (subject: string): string | undefined => {
+  const domain = mailto.exec(subject)?.[1]
+  const url = domain === undefined ? subject : `https://${domain}`
+  return /^https:\/\/[^\s]+$/.test(url) ? URL.parse(url)?.hostname : undefined
+}
 
 /** Why a push service would refuse a subject. Apple is the strictest (403 BadJwtToken). */
 export const subjectFault = (subject: string): string | undefined => {
   const host = hostOf(subject)
   if (host === undefined)
     return "must be mailto:name@domain or an https: URL, without spaces or brackets"
-  return host.includes(".") && !host.endsWith(".local") && host !== "localhost"
+  return isPublicName(host)
     ? undefined
-    : "must name a public domain"
+    : "must name a public domain, not an address or a name of a private network"
 }
 
 /** Domains that belong to nobody (RFC 2606). */

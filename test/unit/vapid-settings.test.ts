@@ -9,7 +9,10 @@ describe("a VAPID subject", () => {
     "mailto:ops@example.com",
     "mailto:a.b+c@mail.example.co.uk",
     "https://example.com",
-    "https://example.com/contact?a=b"
+    "https://example.com/contact?a=b",
+    "https://example.com:8443/contact",
+    "mailto:ops@Example.COM",
+    "mailto:ops@b\u00fccher.example.com"
   ])("may be %s", (subject) => {
     assert.isUndefined(subjectFault(subject))
   })
@@ -41,7 +44,27 @@ describe("a VAPID subject", () => {
       "https://localhost:8443/",
       "https://printer.local/"
     ],
-    " mailto:ops@example.com"
+    " mailto:ops@example.com",
+    ...[
+      "mailto:mailto:ops@example.com",
+      "mailto:ops@vault.internal",
+      "mailto:ops@nas.home.arpa",
+      "mailto:ops@PRINTER.LOCAL",
+      "mailto:ops@printer.local.",
+      "mailto:ops@bellcast.test",
+      "mailto:ops@10.0.0.1",
+      "mailto:ops@[10.0.0.1]",
+      "mailto:ops@example.com?subject=x",
+      "mailto:ops@example.com/"
+    ],
+    ...[
+      "https://10.0.0.1/",
+      "https://0x0a000001/",
+      "https://[fd00::1]/",
+      "https://vault.internal/",
+      "https://nas.home.arpa:8443/",
+      "https://LOCALHOST/"
+    ]
   ])("may not be %j", (subject) => {
     assert.isString(subjectFault(subject))
   })

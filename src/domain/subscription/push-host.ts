@@ -1,26 +1,14 @@
 // The hosts of push services, and patterns of them. Pure.
+import { isPublicName } from "#basics/public-name.ts"
 
-/** Names that never leave a machine or a site (RFC 6761, 6762, 8375, 9476). */
-const localSuffixes = [
-  "localhost",
-  "local",
-  "internal",
-  "home.arpa",
-  "alt",
-  "invalid",
-  "test",
-  "onion"
-]
+/** As a URL parser writes IPv4 addresses. Endpoints must name their hosts. */
+const isIpv4 = (host: string): boolean => /^\d+(\.\d+){3}$/.test(host)
 
-const isPublicName = (hostname: string): boolean =>
-  hostname.includes(".") &&
-  !localSuffixes.some((suffix) => hostname === suffix || hostname.endsWith(`.${suffix}`))
-
-/** Returns why a text is not a pattern of hosts. */
+/** Returns why a text is not a pattern of hosts, or none that an endpoint can ever match. */
 export const pushHostFault = (pattern: string): string | undefined =>
-  /^(\*|(\*\.)?[^\s/:@*?#]+)$/u.test(pattern)
+  /^(\*|(\*\.)?[^\s/:@*?#]*[^\s/:@*?#.])$/u.test(pattern) && !isIpv4(normalHost(pattern))
     ? undefined
-    : "Expected a host, *.host or *, without a scheme, port or path"
+    : "Expected a host, *.host or *, without a scheme, port or path, and no address"
 
 const normalHost = (host: string): string => {
   try {

@@ -8,9 +8,10 @@ const charsMax = 2_000
 
 /** Why a text is no pattern of hosts. */
 export const hostPatternFault = (pattern: string): string | undefined =>
-  /^[a-z0-9*.-]*[a-z0-9][a-z0-9.-]*(:\d{1,5})?$/.test(pattern)
+  /^[a-z0-9*.-]*[a-z0-9][a-z0-9.-]*(:\d{1,5})?$/.test(pattern) && !/:0*(80|443)$/.test(pattern)
     ? undefined
-    : "Expected a host in lower case such as app.example.org, *.example.org or localhost:3000"
+    : "Expected a host in lower case such as app.example.org, *.example.org or localhost:3000, " +
+      "without a default port"
 
 /** Why a browser must not be sent to a URL with a token. */
 export const redirectFault = (text: string, hosts: ReadonlyArray<string>): string | undefined => {

@@ -6,7 +6,8 @@ export const isLoopback = (url: URL): boolean => loopbackHosts.includes(url.host
 
 /** Why a setting is no URL of a provider. `http:` is for a provider on this machine. */
 export const providerUrlFault = (text: string): string | undefined => {
-  const url = URL.parse(text)
+  // The parser drops blanks and line breaks, which the text keeps where it is compared.
+  const url = /^[!-~]+$/.test(text) ? URL.parse(text) : null
   if (url === null || url.username !== "" || url.password !== "" || url.hash !== "")
     return "Expected a URL such as https://login.example.org/path, without a login or a fragment"
   if (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url))) return undefined
