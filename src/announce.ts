@@ -67,7 +67,8 @@ const openOf = (
     gateway.changesPerAddressPerHourMax,
     gateway.changesPerUserPerHourMax,
     gateway.newChannelsPerHourMax,
-    gateway.membersPerCallerPerHourMax
+    gateway.membersPerCallerPerHourMax,
+    gateway.broadcastBytesPerPublisherPerHourMax
   ]
   return [
     ...(allowLoopbackEndpoints ? ["endpoints on this machine"] : []),

@@ -48,3 +48,8 @@ export const fillDays = rowsOf("Stream or bucket").map(
     ofAccount
   })
 )
+
+/** How long a LOG of 4 GiB lasts for one publisher at the limit. */
+export const publisherDays = rowsOf("Use").find(([use = ""]) =>
+  use.startsWith("One publisher at")
+)![3]

@@ -82,6 +82,7 @@ export const startProcess = async (main: string, options: ProcessOptions): Promi
     BELLCAST_CHANGES_PER_ADDRESS_PER_HOUR_MAX: "0",
     BELLCAST_CHANGES_PER_USER_PER_HOUR_MAX: "0",
     BELLCAST_NEW_CHANNELS_PER_HOUR_MAX: "0",
+    BELLCAST_BROADCAST_BYTES_PER_PUBLISHER_PER_HOUR_MAX: "0",
     ...(options.natsUrl === undefined
       ? {}
       : { ...secretEnvironment, BELLCAST_NATS_URL: options.natsUrl }),

@@ -11,7 +11,7 @@ import { everySetting } from "#settings/every-setting.ts"
 import { layerOf, readSource } from "#settings/source.ts"
 import { buckets } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
-import { entryBytes, fillDays, type Sizes } from "../support/disk-tables.ts"
+import { entryBytes, fillDays, publisherDays, type Sizes } from "../support/disk-tables.ts"
 
 /** What a start of the gateway has without any setting. */
 const limits = await Effect.runPromise(
@@ -19,6 +19,7 @@ const limits = await Effect.runPromise(
     perAddress: gatewaySettings.changesPerAddressPerHourMax,
     perUser: gatewaySettings.changesPerUserPerHourMax,
     channels: gatewaySettings.newChannelsPerHourMax,
+    publisher: gatewaySettings.broadcastBytesPerPublisherPerHourMax,
     subscriptions: settings.subscriptionsPerUserMax,
     registrations: settings.registrationsPerUserMax
   }).pipe(Effect.provide(layerOf(readSource({ BELLCAST_CONFIG: "/dev/null" }))))
@@ -81,6 +82,11 @@ describe("the table of what fills the disk", () => {
     const days = daysOf(mebibytes, usersShare, limits.perUser * subscription.log.largest)
     assert.equal(ofAccount, String(days))
     assert.isAtLeast(days, 45)
+  })
+
+  it("says after how many days one publisher fills LOG", () => {
+    const days = daysOf(streams.log.maxBytes / mebibyte, fullShare, limits.publisher)
+    assert.equal(publisherDays, `${days} days`)
   })
 
   it("says that one account never fills another bucket: it has less than 0.2 % of each", () => {

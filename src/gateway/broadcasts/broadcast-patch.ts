@@ -16,7 +16,7 @@ import { demandRoom } from "../quotas/room.ts"
 import { findOwn, mayPublish } from "./broadcast.ts"
 import { published } from "./publish/accepted.ts"
 import { bodiesMax } from "./publish/direct-post.ts"
-import { directOf, isTooLargeWritten, withOptions } from "./publish/publish.ts"
+import { countBytes, directOf, isTooLargeWritten, withOptions } from "./publish/publish.ts"
 import { Shown, shown } from "./view.ts"
 
 const { at, data, data_by_locale, rate } = published
@@ -78,6 +78,7 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
   const before = yield* standingOf(origin)
   if (before.state !== "scheduled") return { standing: before, isDone: false }
   yield* demandRoom("broadcast")
+  yield* countBytes(caller!, wanted)
   const payload = yield* storedPayload(origin, wanted)
   const standing = yield* reschedule(origin, { startAt, rate, payload }, caller!.id, now)
   return { standing, isDone: standing.isChanged }
@@ -104,6 +105,6 @@ export const broadcastPatch: Operation<Wanted | undefined> = {
     bodyExample: { data: { state: "paused" } },
     bodyRequired: true,
     responses: { 200: Shown },
-    errors: [403, 404, 409, 413, 507]
+    errors: [403, 404, 409, 413, 429, 507]
   }
 }

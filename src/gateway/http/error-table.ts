@@ -159,6 +159,9 @@ export const apiErrors = {
   "too-many-scheduled": tooMany(
     "Too many broadcasts wait for their start: cancel one, or publish this one later."
   ),
+  "too-many-broadcast-bytes": tooMany(
+    "The broadcasts of this publisher take too much storage, please retry later."
+  ),
   "too-many-changes": tooMany("This user or address stores too many changes, please retry later."),
   "too-many-registrations": tooMany(
     "This user is registered to as many channels as this server keeps for one user: " +

@@ -77,6 +77,8 @@ export class RequestRates extends Context.Service<
      * none. Of the address it counts once for each `changeBytes` of its bytes.
      */
     readonly ofChange: (change: StoredChange) => Effect.Effect<void, Refused>
+    /** Counts bytes of LOG for the broadcasts of a publisher. */
+    readonly ofBroadcasts: Admit
     /** Counts a registration of another user, of the caller who makes it. */
     readonly ofMember: Admit
     /** Counts that a change, which was counted before, moves a subscription to a user. */
@@ -111,6 +113,7 @@ export class RequestRates extends Context.Service<
             [changes.address, address, Math.max(1, bytes / changeBytes)],
             ...(is.isMove ? [[moves, user] as const] : [])
           ]),
+        ofBroadcasts: broadcastBytesOf(settings).count,
         ofMember: limitOf(
           "too-many-members",
           settings.membersPerCallerPerHourMax,
@@ -161,6 +164,16 @@ const changesOf = (settings: GatewaySettings["Service"]) => ({
   )
 })
 
+const broadcastBytesOf = ({
+  broadcastBytesPerPublisherPerHourMax: max
+}: Pick<GatewaySettings["Service"], "broadcastBytesPerPublisherPerHourMax">): Limit =>
+  limitOf(
+    "too-many-broadcast-bytes",
+    max,
+    "broadcasts are refused: those of a publisher take too many bytes " +
+      "(BELLCAST_BROADCAST_BYTES_PER_PUBLISHER_PER_HOUR_MAX)"
+  )
+
 const movesOfUser = (): Limit =>
   limitOf(
     "too-many-moves",
@@ -204,6 +217,7 @@ interface Limit {
 const windowMillis = {
   "too-many-requests": 60_000,
   "too-many-changes": 3_600_000,
+  "too-many-broadcast-bytes": 3_600_000,
   "too-many-new-channels": 3_600_000,
   "too-many-moves": 3_600_000,
   "too-many-new-users": 3_600_000,
