@@ -1,3 +1,4 @@
+// Bellcast's types of worker.js, for a worker of the site that imports it.
 /** Options that a site sets on its worker, as `self.bellcast`, in the worker's first run. */
 interface BellcastWorker {
   /** Title of a push that has none. Default: the host of the site. */

@@ -6,7 +6,7 @@ import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { firstWords, scripts, textOf } from "#browser/serving/files.ts"
+import { firstWords, scripts, textOf, types } from "#browser/serving/files.ts"
 import { failed, noted, VerbFailed } from "./terminal/failed.ts"
 import { named } from "./terminal/flags.ts"
 
@@ -15,7 +15,7 @@ const isFree = (file: string): boolean => lstatSync(file, { throwIfNoEntry: fals
 /** Writes all files, or none where one of these names is no copy. Returns their paths. */
 const copyTo = (folder: string): ReadonlyArray<string> => {
   mkdirSync(folder, { recursive: true })
-  const files = scripts.map((name) => {
+  const files = [...scripts, ...types].map((name) => {
     const path = join(folder, name)
     return { path, draft: `${path}.${process.pid}`, text: textOf(name) }
   })
@@ -47,17 +47,28 @@ export const addressOf = (folder: string): string => {
 }
 
 const adviceOf = (address: string): string => `
-In a page, where the folder is served as ${address}/ (all options: src/browser/README.md):
+In a page, where the folder is served as ${address}/ (all options: src/browser/README.md). A bundler
+takes client.js and words.js from a folder of your sources: copy there, too, and import
+"./bellcast/client.js".
 
-  <button id="enable">Notify me</button>
+  <button id="enable">Notify me</button> <span id="says" role="status"></span>
   <script type="module">
     import { connect } from "${address}/client.js"
+    import { sentenceOf } from "${address}/words.js"
     const push = await connect({
       url: "https://push.example.org/v1",
       worker: "${address}/worker.js",
       user: "42",
-      token: () => fetch("/push-token").then((r) => (r.ok ? r.text() : Promise.reject(r.status)))
+      token: async () => {
+        const response = await fetch("/push-token")
+        if (response.status === 401) return null
+        if (!response.ok) throw new Error("/push-token: " + response.status)
+        return response.text()
+      }
     })
+    const show = () => { document.getElementById("says").textContent = sentenceOf(push) }
+    push.addEventListener("change", show)
+    show()
     document.getElementById("enable").onclick = () => push.enable({ channels: ["news"] })
   </script>
 
@@ -87,4 +98,6 @@ export const clientCommand = Command.make(
     )
   },
   ({ out }) => copy(out)
-).pipe(Command.withDescription("Copy client.js and worker.js, which the pages of a site load"))
+).pipe(
+  Command.withDescription("Copy client.js, worker.js and words.js for a site, and their types")
+)

@@ -8,9 +8,9 @@ import { runCli } from "../support/run-cli.ts"
 
 const source = (name: string) =>
   readFile(new URL(`../../src/browser/${name}`, import.meta.url), "utf8")
-const names = ["client.js", "worker.js"]
+const names = ["client.d.ts", "client.js", "words.d.ts", "words.js", "worker.d.ts", "worker.js"]
 
-it("copies both files, says what a page needs, and replaces older copies", async () => {
+it("copies all files, with types, says what a page needs, and replaces older copies", async () => {
   const folder = join(await temporaryFolder(), "public", "bellcast")
   const { code, stderr, stdout } = await runCli(["client", "--out", folder])
   assert.deepEqual([code, stderr], [0, ""])

@@ -1,7 +1,10 @@
 // The files that sites load: gateways serve them, and `bellcast client` copies them.
 import { readFileSync } from "node:fs"
 
-export const scripts = ["client.js", "worker.js"] as const
+export const scripts = ["client.js", "worker.js", "words.js"] as const
+
+/** Their types: copied beside them, and not served. */
+export const types = ["client.d.ts", "worker.d.ts", "words.d.ts"] as const
 
 /** The page that shows them at work, in `demo/`; gateways serve it in development. */
 export const demoFiles = [

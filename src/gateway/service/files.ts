@@ -24,6 +24,10 @@ const about = {
   "worker.js": {
     summary: "The service worker that shows pushes, or a part of the site's own",
     headers: { "Content-Security-Policy": workerPolicy }
+  },
+  "words.js": {
+    summary: "Sentences about what client.js says, for the pages of a site",
+    headers: {}
   }
 }
 

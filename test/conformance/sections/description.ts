@@ -85,6 +85,7 @@ export const description: ReadonlyArray<Case> = [
           "/dead",
           "/client.js",
           "/worker.js",
+          "/words.js",
           "/channels/{channel}",
           "/channels/{channel}/broadcasts",
           "/channels/{channel}/broadcasts/{broadcast}",

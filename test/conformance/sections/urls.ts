@@ -53,6 +53,7 @@ const allowed: ReadonlyArray<
   ["/__version__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/client.js", "GET, HEAD, OPTIONS", ["POST"]],
   ["/worker.js", "GET, HEAD, OPTIONS", ["PUT"]],
+  ["/words.js", "GET, HEAD, OPTIONS", ["PUT"]],
   ["/contribute.json", "GET, HEAD, OPTIONS", ["POST"]],
   ["/__api__", "GET, HEAD, OPTIONS", ["POST"]],
   ["/batch", "POST, OPTIONS", ["GET", "HEAD", "PUT"]],
