@@ -1,7 +1,9 @@
+// Bellcast's types of client.js.
 /**
- * - `unsupported`: this browser has no Web Push, or not here (http, a private window).
+ * - `unsupported`: this browser has no Web Push, or not here (http).
  * - `install-first`: iOS and iPadOS, where only a site on the home screen has it, from 16.4 on.
- * - `denied`: the user refused notifications; the settings of the browser alone can change that.
+ * - `denied`: the user refused notifications, which the settings of the browser alone can change;
+ *   or the browser refuses them without asking, as Chromium in a private window.
  * - `off`: no pushes here: not wanted, nobody is signed in, or not possible yet (see `error`).
  * - `lost`: wanted, but the browser took the permission back: only a click on `enable` asks again.
  * - `on`: the service has the subscription of this browser.
@@ -15,10 +17,14 @@ export type PushState = "unsupported" | "install-first" | "denied" | "off" | "lo
  *   Brave, a blocked network).
  * - `worker`: the service worker could not be registered, or was not active after 10 s in all. A
  *   subscription by an earlier worker stays while it is wanted, and ends otherwise.
- * - `offline`: the service or the page's `token` does not respond.
- * - `login`: the service refuses the token, and the next one that `token` gives.
+ * - `offline`: the service does not respond, or not now (502, 503, 504), or `token` finds no
+ *   network: it rejects with a TypeError, as `fetch` does, or takes more than 10 s.
+ * - `token`: the page's `token` failed otherwise; see `cause`.
+ * - `login`: the session has ended (`token` gave null or a text that is no token), or the service
+ *   refuses the token, and the next one that `token` gives.
  * - `forbidden`: a closed channel. `limit`: a quota of the service. `service`: its other errors.
- * - `user`: nobody is signed in, or a newer page of the site has another user.
+ * - `user`: nobody is signed in, the user has just signed out in another page, or a newer page of
+ *   the site has another user.
  * - `browser`: the browser failed otherwise, such as with its storage; see `cause`.
  */
 export type PushErrorCode =
@@ -27,6 +33,7 @@ export type PushErrorCode =
   | "push-service"
   | "worker"
   | "offline"
+  | "token"
   | "login"
   | "forbidden"
   | "limit"
@@ -53,12 +60,12 @@ export interface ConnectOptions {
   /** The site's id of the user who is signed in; null: nobody. */
   readonly user: string | null
   /**
-   * A token of that user for the service, asked for when one is needed and anew after a 401. A text
-   * with a blank, such as `Basic ...`, is a whole `Authorization`. With it, requests carry no
-   * cookies. Without it: no `Authorization`, and the cookies of the page's origin, for a proxy in
-   * front that knows its users by them.
+   * A token of that user for the service, asked for when one is needed and anew after a 401; null
+   * where the session has ended. A text with a blank, such as `Basic ...`, is a whole
+   * `Authorization`. With it, requests carry no cookies. Without it: no `Authorization`, and the
+   * cookies of the page's origin, for a proxy in front that knows its users by them.
    */
-  readonly token?: () => string | Promise<string>
+  readonly token?: () => string | null | Promise<string | null>
   /**
    * For a site that imported the subscriptions of another service: a device that has one gets
    * pushes from its first load on, without a click, and `user` the subscription. Default: false.
@@ -66,14 +73,20 @@ export interface ConnectOptions {
   readonly adopt?: boolean
 }
 
-/** Dispatches `change` when `state` or `error` changed. */
+/** Dispatches `change` when `state`, `error` or `busy` changed. */
 export interface Push extends EventTarget {
   readonly state: PushState
   /** The error of the last attempt to make device and service agree; null: they agree. */
   readonly error: PushError | null
   /**
+   * Whether `enable`, `disable`, `signOut` or `check` is working; not while the browser asks the
+   * user, and not at a load.
+   */
+  readonly busy: boolean
+  /**
    * Call it first in the listener of a click. Asks for permission, subscribes, and joins the
-   * channels. Resolves with the state; what failed is `error`.
+   * channels. Resolves with the state; what failed is `error`. Goes on, too, when the browser's
+   * question stays open and the permission is granted elsewhere.
    */
   enable(options?: { readonly channels?: ReadonlyArray<string> }): Promise<PushState>
   /**
@@ -81,6 +94,11 @@ export interface Push extends EventTarget {
    * and there is a subscription: only the service knows whether it belongs to this user.
    */
   disable(): Promise<PushState>
+  /**
+   * Checks everything at the service now, as a load does once a day: for a page that knows of a
+   * change, such as a push to this browser that is `gone`. Resolves with the state.
+   */
+  check(): Promise<PushState>
   /**
    * Logout: this browser belongs to nobody. Works offline, without a token, and without the script
    * of the worker. Closes shown pushes where the worker is registered. Waits at most 10 s for the

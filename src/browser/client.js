@@ -2,7 +2,7 @@
 
 const second = 1000
 const timeout = 10 * second
-const week = 168 * 3600 * second
+const day = 24 * 3600 * second
 
 const wait = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
 
@@ -15,10 +15,21 @@ class BellcastError extends Error {
 }
 
 const fail = (code) => (cause) => {
-  throw new BellcastError(code, true, cause)
+  throw cause instanceof BellcastError ? cause : new BellcastError(code, true, cause)
 }
 
-const codes = { 401: "login", 403: "forbidden", 413: "limit", 429: "limit", 507: "limit" }
+const limit = "limit"
+const offline = "offline"
+const codes = {
+  401: "login",
+  403: "forbidden",
+  413: limit,
+  429: limit,
+  502: offline,
+  503: offline,
+  504: offline,
+  507: limit
+}
 
 const errorOf = ({ headers, status }) => {
   const retryAfter = headers.get("retry-after")
@@ -101,7 +112,7 @@ const supportOf = (options) => {
   return standalone === false ? "install-first" : "unsupported"
 }
 
-let latest, signOuts, checkedAt
+let latest, pages, checkedAt
 
 // A worker that is about to open a page asks what each one shows.
 globalThis.navigator?.serviceWorker?.addEventListener("message", ({ data, ports }) => {
@@ -112,12 +123,19 @@ class Push extends EventTarget {
   state
   /** @type {any} */
   error = null
+  busy = false
+  #calls = 0
   #options
   #api
   #user
   #registration
   #isReady
   #isAsking
+  /** A full check, however short ago the last one was. */
+  #isDue
+  /** Since the other pages were told. */
+  #hasSaved
+  #permission
   #authorization
   #key
   #loaded = Date.now()
@@ -143,21 +161,24 @@ class Push extends EventTarget {
       latest.#loaded = 0
       latest.#listening.abort()
     } else {
-      const look = () => !document.hidden && Date.now() - checkedAt > week && latest.#sync()
+      const look = () => !document.hidden && Date.now() - checkedAt > day && latest.#sync()
       document.addEventListener("visibilitychange", look)
       setInterval(look, timeout)
     }
     latest = push
     try {
-      signOuts ??= new BroadcastChannel("bellcast")
-      signOuts.onmessage = () => push.#user && push.#giveUp()
+      pages ??= new BroadcastChannel("bellcast")
+      pages.onmessage = ({ data }) => push.#hear(data)
     } catch {}
     const { signal } = push.#listening
     addEventListener("online", again, { signal })
+    addEventListener("pageshow", ({ persisted }) => persisted && again(), { signal })
     const changed = () => push.#isAsking || again()
-    navigator.permissions
-      ?.query({ name: "notifications" })
-      .then((status) => status.addEventListener("change", changed, { signal }), console.debug)
+    const watch = (status) => {
+      push.#permission = status
+      status.addEventListener("change", changed, { signal })
+    }
+    navigator.permissions?.query({ name: "notifications" }).then(watch, console.debug)
     if (push.#user) push.#serviceKey().catch(console.debug)
     if (!(await Promise.race([push.#sync(), wait(timeout)])))
       await Promise.race([push.#publish(push.error), wait(second)])
@@ -170,8 +191,7 @@ class Push extends EventTarget {
     const join = Object.fromEntries(channels.map((each) => [each, true]))
     const isClick = navigator.userActivation?.isActive ?? true
     this.#isAsking = true
-    let { permission } = Notification
-    if (isClick) permission = await Notification.requestPermission().catch(() => permission)
+    const permission = isClick ? await this.#answer() : Notification.permission
     const code = isClick ? "dismissed" : "no-click"
     if (permission === "granted") await this.#want(true, join)
     else await this.#publish(permission === "denied" ? null : new BellcastError(code, true))
@@ -179,24 +199,54 @@ class Push extends EventTarget {
     return this.state
   }
 
+  /** The question may stay open, while the permission is granted elsewhere. */
+  #answer() {
+    return new Promise((resolve) => {
+      const look = () => resolve(Notification.permission)
+      this.#permission?.addEventListener("change", look, { once: true })
+      Notification.requestPermission().then(resolve, look)
+    })
+  }
+
   disable() {
     return this.#want()
+  }
+
+  check() {
+    this.#isDue = true
+    return this.#busyWith(this.#sync())
+  }
+
+  async #busyWith(work) {
+    const count = (by) => {
+      this.#calls += by
+      const busy = this.#calls > 0
+      if (busy === this.busy) return
+      this.busy = busy
+      this.dispatchEvent(new Event("change"))
+    }
+    count(1)
+    return work.finally(() => count(-1))
   }
 
   async #want(on = false, join = {}) {
     if (supportOf(this.#options)) return this.state
     if (!this.#user || this.#user !== latest.#user) return this.#publish(new BellcastError("user"))
     this.#wants = { on, join: { ...(on && this.#wants?.join), ...join } }
-    return this.#sync()
+    return this.#busyWith(this.#sync())
   }
 
-  async signOut() {
+  signOut() {
+    return this.#busyWith(this.#signOut())
+  }
+
+  async #signOut() {
     const user = this.#user
     this.#user = null
     this.#wants = undefined
     this.#giveUp()
     this.#loaded = Date.now()
-    signOuts?.postMessage(0)
+    pages?.postMessage({})
     await this.#sync()
     const tell = async () => {
       const endpoint = (await this.#record()).former[user ?? ""]
@@ -207,7 +257,7 @@ class Push extends EventTarget {
   }
 
   #giveUp() {
-    this.#requests.abort(new BellcastError("offline", true))
+    this.#requests.abort(new BellcastError("user", true))
     this.#requests = new AbortController()
   }
 
@@ -256,7 +306,17 @@ class Push extends EventTarget {
       if (error.retryable && !isRepeated) setTimeout(() => this.#sync(true), error.retryAfter)
     }
     this.#key = undefined
-    return this.#publish(error)
+    const state = await this.#publish(error)
+    if (this.#hasSaved) pages?.postMessage({ user: this.#user, isDone: !error })
+    this.#hasSaved = false
+    return state
+  }
+
+  /** From another page: of a logout that begins, or of what was stored. */
+  #hear({ isDone, user }) {
+    if (isDone !== undefined)
+      return this.#publish(isDone && user === this.#user ? null : this.error)
+    if (this.#user) this.#giveUp()
   }
 
   async #publish(error) {
@@ -320,7 +380,8 @@ class Push extends EventTarget {
   #inTime(given) {
     const { signal } = this.#requests
     return new Promise((resolve, reject) => {
-      signal.addEventListener("abort", reject, { signal: AbortSignal.timeout(timeout) })
+      const stop = () => reject(signal.reason)
+      signal.addEventListener("abort", stop, { signal: AbortSignal.timeout(timeout) })
       setTimeout(reject, timeout)
       given.then(resolve, reject)
     })
@@ -346,6 +407,7 @@ class Push extends EventTarget {
   }
 
   #save(record) {
+    this.#hasSaved = true
     return inStore((states) => {
       states.clear()
       return states.put(record, this.#scope)
@@ -399,11 +461,11 @@ class Push extends EventTarget {
 
   async #turnOn(record, existing, wants) {
     if (Notification.permission !== "granted") return
-    const isKnown = existing && isSame(fieldsOf(existing), record)
-    // The clock may have been ahead.
-    const age = Math.abs(Date.now() - record.checked)
     const key = await this.#serviceKey()
-    if (isKnown && record.key === key && age < timeout && !wants) return this.#joinAll(record)
+    const seen = existing && { ...fieldsOf(existing), key, locale: localeOf() }
+    // The clock may have been ahead.
+    const isRecent = Math.abs(Date.now() - record.checked) < day && !this.#isDue
+    if (seen && isSame(seen, record) && isRecent && !wants) return this.#joinAll(record)
     const isDone = record.checked && !wants && !this.#options.adopt
     const claimed = isDone ? [] : await this.#claim(record, true)
     for (const each of claimed) {
@@ -431,7 +493,8 @@ class Push extends EventTarget {
       }
     }
     delete record.former[record.user]
-    Object.assign(record, { key, checked: Date.now() })
+    Object.assign(record, { key, locale: data.locale, checked: Date.now() })
+    this.#isDue = false
     await this.#save(record)
     return this.#joinAll(record)
   }
@@ -546,8 +609,9 @@ class Push extends EventTarget {
   async #login() {
     const { token } = this.#options
     if (!token) return
-    const asked = async () => String(await token()).trim()
-    const text = await this.#inTime(asked()).catch(fail("offline"))
+    const failed = (cause) => fail(cause instanceof TypeError ? offline : "token")(cause)
+    const asked = async () => String((await token()) ?? "").trim()
+    const text = await this.#inTime(asked().catch(failed)).catch(fail(offline))
     if (/^[\w.~+/=-]+$/.test(text)) return `Bearer ${text}`
     if (/^\w+ [!-~]+$/.test(text)) return text
     throw new BellcastError("login")
@@ -571,7 +635,7 @@ class Push extends EventTarget {
       signal: AbortSignal.timeout(timeout),
       keepalive
     })
-    const response = await this.#inTime(sent).catch(fail("offline"))
+    const response = await this.#inTime(sent).catch(fail(offline))
     const body = await this.#inTime(response.json()).catch(() => null)
     const { headers, ok, status } = response
     if (status === 401 && authorization) {

@@ -80,7 +80,7 @@ describe.skipIf(firefoxPath === undefined)("client.js and channels", () => {
           : real(url, options)
     }`)
     await page.evaluate(`push.enable({ channels: ["a", "b"] })`)
-    await stage.expect(page, "on", "service")
+    await stage.expect(page, "on", "offline")
     await page.evaluate("push.leave('a')")
     await page.evaluate("window.fetch = real; dispatchEvent(new Event('online'))")
     await stage.becomes(page, "on")

@@ -104,12 +104,12 @@ describe.skipIf(firefoxPath === undefined)("client.js brings back", () => {
   it.each([
     ["somebody looks at it again", "document.dispatchEvent(new Event('visibilitychange'))"],
     ["it is looked at all the time", ""]
-  ])("it in a page that was open for a week, when %s", async (_, look) => {
+  ])("it in a page that was open for a day, when %s", async (_, look) => {
     const page = await stage.enabled()
     await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
     await page.evaluate(`{
       const now = Date.now
-      Date.now = () => now() + 8 * 86_400_000
+      Date.now = () => now() + 25 * 3_600_000
       ${look}
     }`)
     const stored = await until(

@@ -62,8 +62,10 @@ const shown = () => {
 
 let asked = 0
 const changes = []
+const busy = []
 
 window.device = {
+  busy,
   change,
   changes,
   clear,
@@ -82,7 +84,10 @@ window.device = {
   connect: async (options, tokens) => {
     const token = async () => tokens[Math.min(asked++, tokens.length - 1)]
     window.push = await connect({ ...options, token })
-    window.push.addEventListener("change", () => changes.push(shown()))
+    window.push.addEventListener("change", () => {
+      changes.push(shown())
+      busy.push(window.push.busy)
+    })
     return shown()
   }
 }

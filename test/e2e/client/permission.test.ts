@@ -25,6 +25,32 @@ describe.skipIf(firefoxPath === undefined)("client.js and the permission", () =>
     expect(await stage.publish(page, "Hello")).toEqual(["Hello"])
   })
 
+  it("goes on when the question is left open, and the permission granted elsewhere", async () => {
+    const page = await stage.load()
+    await page.evaluate(`document.querySelector("button").onclick = () => {
+      window.enabling = push.enable({ channels: ["${stage.user}"] })
+    }`)
+    await page.click("button")
+    await page.waitForFunction("'enabling' in window")
+    await stage.page()
+    await set("granted")
+    expect(await page.evaluate("enabling")).toBe("on")
+    expect(await page.evaluate("push.channels()")).toEqual([stage.user])
+  })
+
+  it("ends when the question is left open, and the permission refused elsewhere", async () => {
+    const page = await stage.load()
+    await page.evaluate(`document.querySelector("button").onclick = () => {
+      window.enabling = push.enable()
+    }`)
+    await page.click("button")
+    await page.waitForFunction("'enabling' in window")
+    expect(await page.evaluate("push.busy")).toBe(false)
+    await set("denied")
+    await page.evaluate("enabling")
+    await stage.expect(page, "denied")
+  })
+
   it("says after Allow that a channel is closed", async () => {
     const page = await stage.load()
     await page.evaluate(`document.querySelector("button").onclick = () => {

@@ -158,9 +158,9 @@ export class Stage {
   record = async (page: Page) => (await page.evaluate("device.record()")) as Record
   endpoint = async (page: Page) => (await page.evaluate("device.endpoint()")) as string | null
 
-  /** Lets the next load check everything at the service: it does so 10 s after another one. */
-  async age(page: Page) {
-    await page.evaluate("device.change({ checked: Date.now() - 15_000 })")
+  /** Lets the next load check everything at the service: it does so a day after another one. */
+  async age(page: Page, hours = 25) {
+    await page.evaluate(`device.change({ checked: Date.now() - ${hours * 3_600_000} })`)
   }
 
   /** Subscriptions of a user, as the service has them. */

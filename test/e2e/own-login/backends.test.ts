@@ -103,10 +103,10 @@ describe("a site with its own login", () => {
       await using folder = await makeFolder()
       const cwd = join(folder.path, "bellcast")
       await mkdir(cwd)
-      await owner.run(blockOf("4. Serve three files", "sh", text), "", cwd)
+      await owner.run(blockOf("4. Serve four files", "sh", text), "", cwd)
       const site = join(folder.path, "site/public/bellcast")
       return Promise.all(
-        ["client.js", "worker.js"].map((name) => readFile(join(site, name), "utf8"))
+        ["client.js", "words.js", "worker.js"].map((name) => readFile(join(site, name), "utf8"))
       )
     }
     const [byVerb, byCurl] = [await scripts("bellcast client"), await scripts("curl")]

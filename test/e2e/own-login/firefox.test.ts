@@ -2,6 +2,7 @@
 // document, two users of one browser, and pushes that the server of the site publishes.
 import type { Browser, Page } from "puppeteer-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { errors, states } from "#browser/words.js"
 import { startAutopush } from "#test/autopush.ts"
 import { call, until } from "#test/client.ts"
 import { firefoxPath, setNotifications, startFirefox } from "../browser.ts"
@@ -29,7 +30,14 @@ describe.skipIf(firefoxPath === undefined)("a site with its own login", () => {
   })
   afterAll(() => opened.disposeAsync())
 
-  const expectPage = async (button: string | null, text = "") => {
+  /** The sentence beside each button. */
+  const sentences: Readonly<Record<string, string>> = {
+    "Notify me": states.off,
+    "Stop notifications": states.on
+  }
+
+  const expectPage = async (button: string | null) => {
+    const text = sentences[button ?? ""] ?? ""
     const bell = `({ button: bell.hidden ? null : bell.textContent,
       text: document.querySelector("#bell-says").textContent })`
     const read = async () => (await page.evaluate(bell)) as { button: string; text: string }
@@ -113,6 +121,30 @@ describe.skipIf(firefoxPath === undefined)("a site with its own login", () => {
       await expectPage("Stop notifications")
       expect(await page.evaluate("violations")).toEqual([])
     }
+  })
+
+  it("lets other scripts of the page have the client, for a page of preferences", async () => {
+    const channels = `import("/push.js").then(async ({ push }) => {
+      await push.join("sports")
+      const joined = await push.channels()
+      await push.leave("sports")
+      return joined
+    })`
+    expect(await page.evaluate(channels)).toEqual(["news", "sports"])
+  })
+
+  it("says in words, with the code beside, that the session has ended", async () => {
+    // A load in which nothing changed asks for no token.
+    await page.reload()
+    await expectPage("Stop notifications")
+    await page.evaluate(`document.cookie = "user=; max-age=0"`)
+    await page.evaluate(`import("/push.js").then(({ push }) => push.check())`)
+    const says = `[document.querySelector("#bell-says").textContent,
+      document.querySelector("#bell-says").title]`
+    expect(await page.evaluate(says)).toEqual([errors.login, "login"])
+    await page.evaluate(`document.cookie = "user=42"`)
+    await page.reload()
+    await expectPage("Stop notifications")
   })
 
   it("sends no cookie of the site with any request to the service", async () => {

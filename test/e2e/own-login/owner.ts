@@ -104,12 +104,12 @@ const filesIn = async (folder: Folder, owner: Owner, policy: string | undefined)
     "app/push-token/route.js": blockOf("3. Sign your users", "js", "GET(request)"),
     "app/session.js": userOf,
     "public/push.js": blockOf(page, "js") + blockOf("Logout", "js"),
-    "public/push-worker.js": blockOf("4. Serve three files", "js"),
+    "public/push-worker.js": blockOf("4. Serve four files", "js"),
     "public/sw.js": blockOf("A PWA that has a worker already", "js"),
     "public/violations.js": policy === undefined ? "" : violations
   }
   for (const [name, text] of Object.entries(files)) await writeFile(at(name), text)
-  const copy = blockOf("4. Serve three files", "sh", "bellcast client")
+  const copy = blockOf("4. Serve four files", "sh", "bellcast client")
   await owner.run(copy.replace("../site/", ""), "", folder.path)
 }
 
