@@ -68,10 +68,10 @@ const tasks = {
     return "The worker is gone. Now load the page again."
   },
   user: async () => signIn(other),
-  gone: async () => sendTo(await madeUp("410")),
-  throttled: async () => {
+  gone: async (say) => sendTo(await madeUp("410"), say),
+  throttled: async (say) => {
     const id = await madeUp(String(Date.now() + throttledMillis))
-    const said = await sendTo(id)
+    const said = await sendTo(id, say)
     await ask("DELETE", `subscriptions/${id}`)
     await showDevices()
     return said

@@ -24,7 +24,7 @@ const onSubmit = (form, task) =>
   form.addEventListener("submit", async (event) => {
     event.preventDefault()
     const fields = Object.fromEntries(new FormData(form))
-    await run(at("published"), () => task(fields))
+    await run(at("published"), (say) => task(fields, say))
   })
 
 export const startChannels = (push) => {
@@ -33,9 +33,9 @@ export const startChannels = (push) => {
     await showChannels(push)
     return `You joined ${channel}.`
   })
-  onSubmit(at("publish"), async ({ body, channel, title }) => {
+  onSubmit(at("publish"), async ({ body, channel, title }, say) => {
     const path = `channels/${encodeURIComponent(channel)}`
     const { url } = await ask("POST", path, pushOf(title, body))
-    return follow(url)
+    return follow(url, say)
   })
 }

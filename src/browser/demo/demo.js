@@ -1,12 +1,13 @@
 // The demo: a page that connects as any site does, with buttons for what users and publishers do.
 import { connect } from "../client.js"
+import { sentenceOf } from "../words.js"
 import { startBreaks } from "./breaks.js"
 import { showChannels, startChannels } from "./channels.js"
-import { sendToThisBrowser, showDevices } from "./devices.js"
+import { sendToThisBrowser, showDevices, startDevices } from "./devices.js"
 import { at, run } from "./elements.js"
 import { signIn, token, user } from "./site.js"
 import { add } from "./underneath.js"
-import { errors, nobody, states } from "./words.js"
+import { nobody } from "./words.js"
 
 // The page's policy has Trusted Types where the browser has them.
 const { trustedTypes } = Object(window)
@@ -16,12 +17,19 @@ const worker = trustedTypes?.createPolicy("demo", policy).createScriptURL("") ??
 
 const push = await connect({ url: "..", worker, user, token })
 
+/** What the page shows of the client. */
+let shown = ""
+
 const show = async () => {
-  const { error, state } = push
-  add("client", `state: ${state}${error ? `, error: ${error.code}` : ""}`)
+  const { busy, error, state } = push
   at("state").textContent = at("state").className = state
-  const meaning = user === null && state === "off" ? nobody : states[state]
-  at("state-text").textContent = error ? errors[error.code] : meaning
+  const isNobody = user === null && state === "off" && !busy && !error
+  at("state-text").textContent = isNobody ? nobody : sentenceOf(push)
+  for (const name of ["enable", "disable"]) at(name).ariaDisabled = String(busy)
+  const now = `state: ${state}${error ? `, error: ${error.code}` : ""}`
+  if (now === shown) return
+  shown = now
+  add("client", now)
   const { activeElement } = document
   at("enable").hidden = !["off", "lost"].includes(state) || user === null
   at("send").hidden = state !== "on"
@@ -44,9 +52,11 @@ at("log-out").addEventListener("click", async () => {
   await push.signOut()
   signIn(null)
 })
-at("enable").addEventListener("click", () => push.enable({ channels: ["news"] }))
-at("disable").addEventListener("click", () => push.disable())
+const onPress = (name, task) => at(name).addEventListener("click", () => push.busy || task())
+onPress("enable", () => push.enable({ channels: ["news"] }))
+onPress("disable", () => push.disable())
 at("send").addEventListener("click", () => run(at("sent"), sendToThisBrowser))
+startDevices(push)
 startChannels(push)
 startBreaks()
 push.addEventListener("change", show)

@@ -4,6 +4,8 @@ import { ask, isRemoved, test, user } from "./site.js"
 
 /** The id of the subscription of this browser, when it was last seen. */
 let ownId
+/** @type {import("../client.d.ts").Push} */
+let push
 
 export const subscription = async () => {
   const registration = await navigator.serviceWorker.getRegistration()
@@ -16,18 +18,21 @@ const nameOf = ({ endpoint }) => {
 }
 
 /** Sends one push to a browser, and says what became of it. */
-export const sendTo = async (id) => {
-  const { outcome, said } = await test(id)
-  const removed = outcome === "gone" && (await isRemoved(id)) ? " The service removed it." : ""
+export const sendTo = async (id, say) => {
+  const { outcome, said } = await test(id, say)
+  const isGone = outcome === "gone" && (await isRemoved(id))
+  // Else the page goes on to say that this browser gets pushes: the client looks once a day.
+  const isBack = isGone && id === ownId && (await push.check()) === "on"
   await showDevices()
-  return said + removed
+  const removed = isGone ? " The service removed it." : ""
+  return said + removed + (isBack ? " The client has subscribed this browser anew." : "")
 }
 
 /** Sends one push to this browser, whose subscription may be newer than the list on the page. */
-export const sendToThisBrowser = async () => {
+export const sendToThisBrowser = async (say) => {
   await showDevices()
   if (ownId === undefined) throw new Error("The service does not know this browser.")
-  return sendTo(ownId)
+  return sendTo(ownId, say)
 }
 
 const row = (device, isOwn) => {
@@ -38,13 +43,21 @@ const row = (device, isOwn) => {
     "li",
     { className: "row" },
     make("span", {}, name, make("small", {}, ` since ${since}`)),
-    button("Send a push", `Send a push to ${name.toLowerCase()}`, at("tested"), () => sendTo(id)),
+    button("Send a push", `Send a push to ${name.toLowerCase()}`, at("tested"), (say) =>
+      sendTo(id, say)
+    ),
     button("Remove", `Remove ${name.toLowerCase()}`, at("tested"), async () => {
-      await ask("DELETE", `subscriptions/${id}`)
+      // What a page takes from the service alone, the client would not notice for a day.
+      if (isOwn) await push.disable()
+      else await ask("DELETE", `subscriptions/${id}`)
       await showDevices()
       return "The service forgot it."
     })
   )
+}
+
+export const startDevices = (client) => {
+  push = client
 }
 
 export const showDevices = async () => {

@@ -1,5 +1,5 @@
 // Elements of the page, made without HTML texts.
-import { errors } from "./words.js"
+import { errors } from "../words.js"
 
 /** @param {string} id @returns {any} */
 export const at = (id) => document.getElementById(id)
@@ -15,13 +15,17 @@ export const make = (tag, members = {}, ...children) => {
 const failure = ({ code, message }) => `Failed. ${errors[code] ?? message}`
 
 /**
- * Runs a task, and says in an output what came of it. The output is empty meanwhile, or a screen
- * reader would not repeat an equal text.
- * @param {any} output @param {() => Promise<string | undefined | void>} task
+ * Runs a task, and says in an output what came of it. Meanwhile the output says what the task is
+ * doing, or a screen reader would not repeat an equal text.
+ * @param {any} output
+ * @param {(say: (text: string) => void) => Promise<string | undefined | void>} task
  */
 export const run = async (output, task) => {
-  output.textContent = ""
-  output.textContent = (await task().catch(failure)) ?? ""
+  const say = (text) => {
+    output.textContent = text
+  }
+  say("One moment ...")
+  say((await task(say).catch(failure)) ?? "")
 }
 
 /** A button that runs its task at each press, one press at a time. */

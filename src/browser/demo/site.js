@@ -70,8 +70,12 @@ const eventsOf = async function* (url) {
   }
 }
 
-/** Follows a broadcast until its last push has an outcome, for a minute. Returns its counts. */
-export const follow = async (url) => {
+/**
+ * Follows a broadcast until its last push has an outcome, for a minute. Says its counts as they
+ * change, as a push to a browser that is gone for good may be tried again for hours; returns them.
+ * @param {string} url @param {(text: string) => void} say
+ */
+export const follow = async (url, say) => {
   const row = add("outcome", "Broadcast: waiting")
   try {
     for await (const data of eventsOf(url)) {
@@ -81,6 +85,7 @@ export const follow = async (url) => {
         text: countsOf(data),
         details: `${JSON.stringify(data, null, 2)}\n\n${audit}`
       })
+      say(row.text)
     }
   } catch (error) {
     console.debug(error)
@@ -88,16 +93,22 @@ export const follow = async (url) => {
   return row.text
 }
 
-/** Sends one push to a browser of the user. Returns its outcome, and what became of it in words. */
-export const test = async (id) => {
+/**
+ * Sends one push to a browser of the user. Returns its outcome, and what became of it in words;
+ * says so far what is known of it.
+ * @param {string} id @param {(text: string) => void} say
+ */
+export const test = async (id, say) => {
   const body = pushOf("Hello", "from you")
   const { data, location: url } = await ask("POST", `subscriptions/${id}/test`, body)
-  if (data === undefined) return { said: await follow(url) }
+  if (data === undefined) return { said: await follow(url, say) }
   const { outcome, reason, status } = data
   const answer = status === undefined ? reason : `its push service answered ${status}`
   const said = `The push is ${outcome}: ${answer}.`
   add("outcome", said)
-  return { outcome, said: outcome === "retrying" ? `${said} ${await follow(url)}` : said }
+  if (outcome !== "retrying") return { outcome, said }
+  say(`${said} Later once more ...`)
+  return { outcome, said: `${said} ${await follow(url, (text) => say(`${said} ${text}`))}` }
 }
 
 /** Waits until the service has removed a subscription, 5 s at most. */

@@ -1,38 +1,7 @@
-// The sentences of the demo about the states and errors of client.js.
-
-/** The meaning of each state for the person who looks, and the next step. */
-export const states = {
-  unsupported:
-    "No Web Push here: a private window, an old browser, or a page that is neither https nor on " +
-    "this machine.",
-  "install-first": "Put this page on the home screen, and open it from there.",
-  denied:
-    "Notifications are blocked for this page. Only you can change that: press the icon beside " +
-    "the address of the page, and take the block away.",
-  off: "No pushes come here yet: press the button.",
-  lost: "Pushes are wanted, but the browser took the permission back. Press the button again.",
-  on: "The service has the subscription of this browser."
-}
+// The sentences of the demo that sites do not need.
 
 /** The meaning of `off` where nobody is signed in. */
 export const nobody = "No pushes come here: they belong to users."
-
-/** The meaning of each error code. */
-export const errors = {
-  "no-click": "The browser asks only after a click.",
-  dismissed: "You closed the question. Press the button again.",
-  "push-service":
-    "The browser could not subscribe at its push service. Is the network there? In Brave, switch " +
-    "on “Use Google services for push messaging”.",
-  worker: "The service worker did not start.",
-  offline: "The service does not respond. Does make run still run?",
-  login: "The service refuses the login.",
-  forbidden: "The channel is closed to this user.",
-  limit: "A limit of the service is reached.",
-  service: "The service has an error; its log says more.",
-  user: "Nobody is signed in, or another tab has another user: load the page again.",
-  browser: "Something failed in the browser; its console says more."
-}
 
 /**
  * The breaks by their names: a title, and the consequence.
@@ -42,8 +11,8 @@ export const breaks = (other) => ({
   unsubscribe: [
     "Unsubscribe behind the server’s back",
     "As a browser does that clears its data. Nobody is told: the next push is answered 410 by " +
-      "the push service, and the service forgets the subscription. When the page is loaded " +
-      "again, the client subscribes anew."
+      "the push service, and the service forgets the subscription. This page then asks the " +
+      "client to check, which subscribes anew; at the next load it would do so by itself."
   ],
   key: [
     "Subscribe with another VAPID key",

@@ -66,6 +66,16 @@ describe.skipIf(chromiumPath === undefined)("the demo in Chromium", () => {
         const widths = "[document.documentElement.scrollWidth, innerWidth]"
         const [content, window] = (await page.evaluate(widths)) as [number, number]
         expect(content).toBeLessThanOrEqual(window)
+        // What explains a press is in sight wherever the page is scrolled to.
+        for (const y of [0, 600, 99_999]) {
+          await page.evaluate(`scrollTo(0, ${y})`)
+          const newest = `(() => {
+            const time = document.querySelector("#underneath time")
+            const { bottom, top } = time.getBoundingClientRect()
+            return top >= 0 && bottom <= innerHeight
+          })()`
+          expect([y, await page.evaluate(newest)]).toEqual([y, true])
+        }
       })
 
   it("breaks no rule where nobody is signed in", async () => {

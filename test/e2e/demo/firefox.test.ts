@@ -1,6 +1,6 @@
 // The demo of `make run` in a real Firefox: from the address that the start prints to a push.
 import { describe, expect, it } from "vitest"
-import { elapsed } from "#test/quiet.ts"
+import { UserAgent } from "#test/user-agent.ts"
 import { firefoxPath } from "../browser.ts"
 import { answerPrompt } from "../firefox-windows.ts"
 import { Stage } from "./stage.ts"
@@ -8,6 +8,9 @@ import { Stage } from "./stage.ts"
 describe.skipIf(firefoxPath === undefined)("the demo", () => {
   const stage = new Stage("prompt")
   const { becomes, press, shown, text } = stage
+
+  const chooseChannel = (name: string) =>
+    stage.page.evaluate(`document.querySelector("#publish [name=channel]").value = "${name}"`)
 
   it("shows a push after a press and the browser's question", async () => {
     await becomes("#state", /^off$/)
@@ -23,9 +26,7 @@ describe.skipIf(firefoxPath === undefined)("the demo", () => {
   it("joins a channel, publishes on it, tells what became of it, and leaves", async () => {
     await stage.page.click("#join button")
     await becomes("#channels", /news.*sports/s)
-    await stage.page.$eval("#publish [name=channel]", (input) => {
-      ;(input as unknown as { value: string }).value = "sports"
-    })
+    await chooseChannel("sports")
     await press("Publish")
     await becomes("#published", /^Broadcast \d+: 1 delivered\.$/)
     expect(await shown()).toEqual([{ title: "Hello", body: "from the demo" }])
@@ -69,16 +70,51 @@ describe.skipIf(firefoxPath === undefined)("the demo", () => {
     expect(await shown()).toHaveLength(1)
   })
 
-  it("removes a browser at the service, which has it again at a later load", async () => {
+  it("removes this browser by its own client, so the page does not go on to say on", async () => {
     await becomes("#devices", /^This browser/)
     await stage.page.click("[aria-label='Remove this browser']")
     await becomes("#tested", /The service forgot it/)
     await becomes("#devices", /^None/)
-    // The client checks at each load, but for one within 10 s after a check.
-    await elapsed(10_000)
-    await stage.page.reload()
+    await becomes("#state", /^off$/)
+    await press("Notify me")
     await becomes("#devices", /^This browser/)
     await becomes("#state", /^on$/)
+  })
+
+  it("says that a press is being worked on, and then no more", async () => {
+    await stage.page.evaluate(`{
+      window.real = fetch
+      const held = new Promise((resolve) => { window.release = resolve })
+      window.fetch = async (...given) => { await held; return real(...given) }
+    }`)
+    await press("Stop notifying me")
+    await becomes("#state-text", /^One moment/)
+    await stage.page.evaluate("window.fetch = real; release()")
+    await becomes("#state", /^off$/)
+    await becomes("#state-text", /^No notifications come to this browser/)
+    await press("Notify me")
+    await becomes("#state", /^on$/)
+  })
+
+  it("says what became of most pushes of a broadcast while one is tried again", async () => {
+    const auth = `Basic ${Buffer.from("alice:demo").toString("base64")}`
+    const until = Date.now() + 600_000
+    const { subscription } = new UserAgent("", {})
+    const { keys } = subscription
+    const endpoint = `${stage.service.url}/demo/push/${until}/one`
+    const headers = { authorization: auth, "content-type": "application/json" }
+    const body = JSON.stringify({ data: { endpoint, keys } })
+    const stored = await fetch(`${stage.service.url}/subscriptions`, {
+      method: "POST",
+      headers,
+      body
+    })
+    expect(stored.status).toBe(201)
+    await chooseChannel("news")
+    await press("Publish")
+    await becomes("#published", /^Broadcast \d+: 1 delivered, 1 retrying\.$/)
+    const { data } = (await stored.json()) as { data: { id: string } }
+    await fetch(`${stage.service.url}/subscriptions/${data.id}`, { method: "DELETE", headers })
   })
 
   it("signs a user out, and shows nothing of theirs to nobody", async () => {

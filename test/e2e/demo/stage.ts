@@ -38,6 +38,8 @@ export class Stage {
       this.browser = opened.use(await startFirefox(firefoxPath!, this.autopush.socketUrl))
       await setNotifications(this.browser, new URL(this.service.url).origin, permission)
       this.page = await this.browser.newPage()
+      // In a narrow window the list at its bottom may cover the button that a test clicks.
+      await this.page.setViewport({ width: 1280, height: 900 })
       await this.page.goto(demoUrl(this.service))
     })
     afterAll(() => opened.disposeAsync())
