@@ -70,11 +70,13 @@ export const parseJson = (text: string): { readonly json: unknown } | "malformed
 
 const integer = /^-?\d+$/
 /** Digits of a number that decide its value, whatever their place: those of 0.0120e5 are 12. */
-const digitsOf = (number: string): string =>
-  number
-    .replace(/e.*$/i, "")
-    .replace(/[.-]/g, "")
-    .replace(/^0+|0+$/g, "")
+const digitsOf = (number: string): string => {
+  const digits = number.toLowerCase().split("e", 1)[0]!.replace(/[.-]/g, "")
+  let [start, end] = [0, digits.length]
+  while (digits[start] === "0") start++
+  while (end > start && digits[end - 1] === "0") end--
+  return digits.slice(start, end)
+}
 
 const shownCharsMax = 64
 const shown = (text: string): string =>
