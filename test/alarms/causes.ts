@@ -1,6 +1,6 @@
 // What goes wrong, and how it ends.
-import { mkdirSync, rmdirSync, writeFileSync } from "node:fs"
 import { setTimeout as pause } from "node:timers/promises"
+import { memoryGroup } from "../support/cgroup.ts"
 import { call, join, publish } from "../support/client.ts"
 import { wrongClock } from "../support/clock.ts"
 import { startNatsProxy } from "../support/nats-proxy.ts"
@@ -123,52 +123,46 @@ export const filled =
     }
   }
 
-const memory = "/sys/fs/cgroup/memory"
-let groups = 0
-
-/** Puts a process into a cgroup of its own with a limit of memory. Throws where that is not. */
-const limited = (pid: number, bytes: number): (() => void) => {
-  const folder = `${memory}/bellcast-alarms-${process.pid}-${groups++}`
-  mkdirSync(folder)
-  writeFileSync(`${folder}/memory.limit_in_bytes`, String(bytes))
-  writeFileSync(`${folder}/cgroup.procs`, String(pid))
-  return () => {
-    try {
-      rmdirSync(folder)
-    } catch {
-      // A process of it still ends.
-    }
-  }
-}
-
 const residentBytes = async (member: Member): Promise<number> => {
   const text = await (await fetch(`http://${member.address}/metrics`)).text()
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1])
 }
 
+/** A life is so long that Prometheus sees it. */
+const lifeMillis = 20_000
+
 /** Restarts a process that is killed for lack of memory, as a supervisor does. */
 export const outOfMemory: Cause = async (rig) => {
-  const worker = rig.members["worker-2"]
-  let remove = () => {}
-  const limit = async () => {
-    await worker.start()
-    remove()
-    remove = limited(worker.pid, (await residentBytes(worker)) + 4 * 1024 ** 2)
-  }
-  await limit()
-  const stop = repeatedly(1_000, async () => {
+  const group = memoryGroup()
+  const worker = await rig.add("small", "delivery", group.env)
+  const live = async () => {
+    group.free()
+    await worker.member.start()
+    await pause(lifeMillis)
+    group.limit(1024 ** 2)
     // Work makes it grow.
-    for (let n = 0; n < 10; n++) await publish(rig.url(), "steady", { text: "x".repeat(3_000) })
-    const isGone = await residentBytes(worker).then(Number.isNaN, () => true)
-    if (!isGone) return
-    await worker.kill()
-    await limit()
-  })
+    const isGone = () => residentBytes(worker.member).then(Number.isNaN, () => true)
+    while (!(await isGone())) {
+      const work = Array.from({ length: 20 }, () =>
+        publish(rig.url(), "steady", { text: "x".repeat(3_000) })
+      )
+      await Promise.allSettled(work)
+    }
+    await worker.member.kill()
+  }
+  const stop = repeatedly(0, live)
   return async () => {
-    await stop()
-    await worker.kill()
-    remove()
-    await worker.start()
+    let isOver = false
+    const stopped = stop().then(() => {
+      isOver = true
+    })
+    // The life that is under way may be at its start.
+    while (!isOver) {
+      await worker.member.kill()
+      await Promise.race([stopped, pause(1_000)])
+    }
+    await worker[Symbol.asyncDispose]()
+    group.remove()
   }
 }
 
@@ -190,14 +184,13 @@ export const clockWrong: Cause = async ({ add }) => {
 }
 
 export const memoryShort: Cause = async ({ add }) => {
-  const process = await add("large", "projection")
-  const remove = limited(
-    process.member.pid,
-    Math.ceil((await residentBytes(process.member)) / 0.96)
-  )
+  const group = memoryGroup()
+  const { member, [Symbol.asyncDispose]: end } = await add("large", "projection", group.env)
+  await residentBytes(member)
+  group.limit(8 * 1024 ** 2)
   return async () => {
-    await process[Symbol.asyncDispose]()
-    remove()
+    await end()
+    group.remove()
   }
 }
 

@@ -28,6 +28,8 @@ export interface Incident {
   readonly alert: string
   /** The labels by which the alert names the cause. */
   readonly labels?: Readonly<Record<string, string>>
+  /** Words by which the alert names the cause. */
+  readonly says?: RegExp
   /** Other alerts that say the same of the same cause. None of them may be a page. */
   readonly beside?: ReadonlyArray<string>
   readonly cause: Cause
@@ -102,11 +104,26 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
     {
       name: "all workers are stopped",
       alert: "BellcastRoleAbsent",
+      says: /: delivery\./,
       cause: killed("worker-1", "worker-2")
     }
   ],
-  [{ name: "the planner is stopped", alert: "BellcastRoleAbsent", cause: killed("planner") }],
-  [{ name: "the projector is stopped", alert: "BellcastRoleAbsent", cause: killed("projector") }],
+  [
+    {
+      name: "the planner is stopped",
+      alert: "BellcastRoleAbsent",
+      says: /: fanout\./,
+      cause: killed("planner")
+    }
+  ],
+  [
+    {
+      name: "the projector is stopped",
+      alert: "BellcastRoleAbsent",
+      says: /: projection\./,
+      cause: killed("projector")
+    }
+  ],
   [
     {
       name: "one gateway of two is stopped",
@@ -125,6 +142,7 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
     {
       name: "two NATS servers of three are lost",
       alert: "BellcastNatsDown",
+      says: /leaderless/,
       cause: serversLost(1, 2)
     }
   ],
@@ -139,6 +157,7 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
     {
       name: "the disks of all NATS servers are full",
       alert: "BellcastNatsDown",
+      says: /frozen|disabled/,
       cause: disksFull(0, 1, 2)
     }
   ],
@@ -146,6 +165,7 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
     {
       name: "LOG is 92 % full",
       alert: "BellcastStreamFull",
+      says: /507: users\./,
       labels: { stream: "BELLCAST_LOG" },
       cause: filled("BELLCAST_LOG", 0.92)
     }

@@ -57,7 +57,10 @@ const wait = async (
   const began = performance.now()
   while (performance.now() - began < limit) {
     const alerts = await rig.prometheus.firing()
-    for (const each of alerts) seen.set(JSON.stringify(each.labels), each)
+    for (const each of alerts) {
+      seen.delete(JSON.stringify(each.labels))
+      seen.set(JSON.stringify(each.labels), each)
+    }
     if (alerts.some((each) => isOf(incident, each)) === isFiring) return performance.now() - began
     await new Promise((resolve) => setTimeout(resolve, lookMillis))
   }
@@ -91,12 +94,15 @@ const play = async (rig: Rig, incident: Incident, isAlone: boolean): Promise<Row
   )
   if (isAlone && others.length > 0)
     faults.push(`rang too: ${others.map(({ labels }) => labels.alertname).join(", ")}`)
-  const own = [...seen.values()].find((each) => isOf(incident, each))
+  const own = [...seen.values()].findLast((each) => isOf(incident, each))
+  const words = own?.annotations["summary"]?.trim() ?? ""
+  if (fired !== undefined && incident.says?.test(words) === false)
+    faults.push(`does not name the cause: ${words}`)
   return {
     incident,
     fired: fired === undefined ? "never" : minutes(fired),
     silent: silent === undefined ? "never" : minutes(silent),
-    summary: own?.annotations["summary"]?.trim() ?? "",
+    summary: words,
     heartbeat: heartbeat === "" ? "well" : heartbeat,
     log,
     faults

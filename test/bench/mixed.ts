@@ -78,12 +78,20 @@ const mebibytes = () =>
 const descriptors = () =>
   pids().reduce((sum, pid) => sum + readdirSync(`/proc/${pid}/fd`).length, 0)
 
-const counts = { broadcasts: 0, pushes: 0, joined: 0, left: 0 }
+const counts = { broadcasts: 0, pushes: 0, joined: 0, left: 0, failed: 0 }
 const rung = new Set<string>()
 
-/** Repeats a piece of work until the time is over. */
+/**
+ * Repeats a piece of work until the time is over. At the cluster a request may fail, as those of
+ * real users, who try again.
+ */
 const repeat = async (end: number, work: (n: number) => Promise<void>) => {
-  for (let n = 0; performance.now() < end; n++) await work(n)
+  for (let n = 0; performance.now() < end; n++)
+    await work(n).catch((error: unknown) => {
+      if (!isCluster) throw error
+      counts.failed += 1
+      say(String(error))
+    })
 }
 
 const broadcast = async (channel: string) => {
@@ -137,18 +145,21 @@ const phase = async (round: number) => {
   ])
 }
 
-const subscriptions = await sink.subscribe(large)
-await fillChannels(natsUrl, [
-  { name: "large", subscriptions },
-  { name: "small", subscriptions: subscriptions.slice(0, small) }
-])
-for (const round of isCluster ? [1] : [1, 2]) {
-  say(`load ${round}: ${minutes} minutes`)
-  await phase(round)
-  if (isCluster) continue
-  await pause(restMillis)
-  say(`two minutes after: ${mebibytes().toFixed(0)} MiB, ${descriptors()} descriptors`)
+try {
+  const subscriptions = await sink.subscribe(large)
+  await fillChannels(natsUrl, [
+    { name: "large", subscriptions },
+    { name: "small", subscriptions: subscriptions.slice(0, small) }
+  ])
+  for (const round of isCluster ? [1] : [1, 2]) {
+    say(`load ${round}: ${minutes} minutes`)
+    await phase(round)
+    if (isCluster) continue
+    await pause(restMillis)
+    say(`two minutes after: ${mebibytes().toFixed(0)} MiB, ${descriptors()} descriptors`)
+  }
+} finally {
+  await stop()
 }
-await stop()
 if (isCluster) say(rung.size === 0 ? "nothing rang" : `rang: ${[...rung].join("; ")}`)
 process.exit(rung.size === 0 ? 0 : 1)

@@ -4,13 +4,14 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import { streams } from "#streams/index.ts"
 import { showNatsTrouble } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { isNotReady } from "../connection/ready.ts"
 import { codeOf, type Failure } from "../connection/responses.ts"
 import { type StreamInfo, streamInfo } from "../stream/info.ts"
-import { StreamWatch } from "./streams.ts"
+import { type Look, StreamWatch } from "./streams.ts"
 
 /** Longer than the election of a leader takes (5 to 7 s), and than slow disks wait. */
 const silentMillis = 10_000
@@ -54,15 +55,18 @@ export class ServerHealth extends Context.Service<
         disabled: makeRateLimitedLog(messages.disabled, Effect.logError),
         leaderless: makeRateLimitedLog(messages.leaderless, Effect.logError)
       }
-      const look = Effect.gen(function* () {
+      const clusterSize = new ClusterSize()
+      let replicas = 1
+      const look = Effect.fnUntraced(function* (seen: Look | undefined) {
         const before = trouble
-        trouble = yield* troubleOf(nats)
+        replicas = seen?.streams.get(streams.log.name)?.config.num_replicas ?? replicas
+        trouble = yield* troubleOf(nats, clusterSize.read(nats, replicas))
         showNatsTrouble(Object.keys(messages), trouble?.kind)
         if (trouble !== undefined) yield* logs[trouble.kind]({ streams: trouble.streams.join(",") })
         else if (before !== undefined)
           yield* Effect.logInfo("nats-server stores again", { streams: before.streams.join(",") })
       })
-      yield* (yield* StreamWatch).tell(() => look)
+      yield* (yield* StreamWatch).tell(look)
       return ServerHealth.of({ trouble: () => trouble })
     })
   )
@@ -75,6 +79,35 @@ const isReached = ({ nc }: Nats["Service"]) =>
     Effect.as(true),
     Effect.orElseSucceed(() => false)
   )
+
+/**
+ * How many servers of the cluster run, as the server announces them to its clients, and how many
+ * there are: as many as ever ran, or as there are copies. Undefined: it announces none
+ * (`no_advertise`).
+ */
+class ClusterSize {
+  #most = 0
+
+  read({ nc }: Nats["Service"], replicas: number) {
+    const running = nc.info?.connect_urls?.length
+    if (running === undefined) return undefined
+    this.#most = Math.max(this.#most, running, replicas)
+    return { running, all: this.#most }
+  }
+}
+
+/**
+ * Corrects what an error code says by the servers that run. While a majority runs, a stream without
+ * a leader has full disks; and for seconds, a stream whose majority is gone still names a leader.
+ */
+export const correctedKind = (
+  kind: Trouble["kind"],
+  size: { readonly running: number; readonly all: number } | undefined
+): Trouble["kind"] => {
+  if (size === undefined || size.all === 1) return kind
+  if (size.running * 2 <= size.all) return "leaderless"
+  return kind === "leaderless" ? "frozen" : kind
+}
 
 /** A stream of a cluster has a leader while a majority of its servers runs. */
 const hasMajority = ({ cluster }: StreamInfo): boolean =>
@@ -92,12 +125,15 @@ const kindOf = (
   return isNotReady(info.failure) ? "leaderless" : "frozen"
 }
 
-const troubleOf = Effect.fnUntraced(function* (nats: Nats["Service"]) {
-  const streams = nats.silences.longerThan(silentMillis)
-  if (streams.length === 0 || !(yield* isReached(nats))) return undefined
-  const info = yield* Effect.result(streamInfo(nats, streams[0]!, timeoutMillis))
+const troubleOf = Effect.fnUntraced(function* (
+  nats: Nats["Service"],
+  size: ReturnType<ClusterSize["read"]>
+) {
+  const silent = nats.silences.longerThan(silentMillis)
+  if (silent.length === 0 || !(yield* isReached(nats))) return undefined
+  const info = yield* Effect.result(streamInfo(nats, silent[0]!, timeoutMillis))
   // The server may have been restarted meanwhile.
   if (nats.silences.longerThan(silentMillis).length === 0) return undefined
-  const trouble: Trouble = { kind: kindOf(nats, info), streams }
+  const trouble: Trouble = { kind: correctedKind(kindOf(nats, info), size), streams: silent }
   return trouble
 })
