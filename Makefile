@@ -55,9 +55,9 @@ export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
-.PHONY: help install run dev check fmt test test-identity test-alarms test-compose test-openapi e2e \
-  torture bench streams client listen publish audit broadcast channel user dead redrive restore \
-  rebuild permissions token sign-user keys import export
+.PHONY: help install run dev check fmt test test-identity test-alarms test-compose test-openapi \
+  e2e torture bench streams client listen publish audit broadcast channel user dead redrive \
+  restore rebuild permissions token sign-user keys import export
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile

@@ -19,6 +19,7 @@ export const canonicalJson = (value: unknown): string => {
 
 export const depthMax = 100
 
+const space = 0x20
 const quote = 0x22
 const backslash = 0x5c
 const opening = new Set([0x5b, 0x7b])
@@ -102,8 +103,38 @@ const numberLoss = (number: string): string | undefined => {
 const nameIn = (string: string): string =>
   string.includes("\\") ? (JSON.parse(string) as string) : string.slice(1, -1)
 
-/** A string, with the colon behind it if it is a name; a number; the ends of an object. */
-const token = /("[^"\\]*(?:\\.[^"\\]*)*")([ \t\n\r]*:)?|-?\d[\d.eE+-]*|[{}]/g
+/** Whether the string that ends at `end` of well-formed JSON is the name of a member. */
+const isName = (text: string, end: number): boolean => {
+  let i = end + 1
+  while (text.charCodeAt(i) <= space) i++
+  return text[i] === ":"
+}
+
+const endOfNumber = (text: string, start: number): number => {
+  let i = start + 1
+  while (i < text.length && "0123456789.eE+-".includes(text[i]!)) i++
+  return i
+}
+
+/**
+ * The names with their quotes, the numbers, and the ends of objects of well-formed JSON. No pattern
+ * finds them in linear time: a string may have any number of escapes.
+ */
+const tokensIn = function* (text: string): Generator<string> {
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i]!
+    if (char === "{" || char === "}") yield char
+    else if (char === '"') {
+      const end = endOfString(text, i)
+      if (isName(text, end)) yield text.slice(i, end + 1)
+      i = end
+    } else if ("-0123456789".includes(char)) {
+      const end = endOfNumber(text, i)
+      yield text.slice(i, end)
+      i = end - 1
+    }
+  }
+}
 
 /**
  * What a JSON text loses when it is read: the digits of a number, or all but the last of members
@@ -111,17 +142,17 @@ const token = /("[^"\\]*(?:\\.[^"\\]*)*")([ \t\n\r]*:)?|-?\d[\d.eE+-]*|[{}]/g
  */
 const lossIn = (text: string): string | undefined => {
   const objects: Array<Set<string>> = []
-  for (const [found, string, colon] of text.matchAll(token)) {
-    if (found === "{") objects.push(new Set())
-    else if (found === "}") objects.pop()
-    else if (string === undefined) {
-      const loss = numberLoss(found)
-      if (loss !== undefined) return loss
-    } else if (colon !== undefined) {
+  for (const token of tokensIn(text)) {
+    if (token === "{") objects.push(new Set())
+    else if (token === "}") objects.pop()
+    else if (token.startsWith('"')) {
       const names = objects.at(-1)!
-      const name = nameIn(string)
+      const name = nameIn(token)
       if (names.has(name)) return `the name ${JSON.stringify(shown(name))} stands twice`
       names.add(name)
+    } else {
+      const loss = numberLoss(token)
+      if (loss !== undefined) return loss
     }
   }
   return undefined

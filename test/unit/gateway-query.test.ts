@@ -115,7 +115,7 @@ describe("the query string of a request that removes", () => {
     ["_before", "_before", false],
     ["_limit=", "_limit", true],
     ["_limit=0", "_limit", true],
-    ["_limit=0.5", "_limit", true],
+    ["_limit=0.5", "_limit", false],
     ["_token=", "_token", true],
     ["_sort=&_limit=1", "_sort", true],
     ["_since=null", "_since", true],

@@ -47,6 +47,15 @@ describe("a JSON text", () => {
     assert.deepEqual(parseWhole(text), { json: JSON.parse(text) })
   })
 
+  it("of 500,000 digits, escapes or blanks is read in linear time", { timeout: 20_000 }, () => {
+    // Quadratic time would be minutes.
+    const zeros = "0".repeat(500_000)
+    for (const number of [`0.${zeros}1`, `1${zeros}1`])
+      assert.property(parseWhole(`{"n":${number}}`), "loss")
+    for (const text of [`{"a":"${'\\"'.repeat(250_000)}"}`, `["a"${" ".repeat(500_000)}]`])
+      assert.property(parseWhole(text), "json")
+  })
+
   it("that JavaScript wrote is read, whatever it says", () => {
     const json = fc.jsonValue({ maxDepth: 4 })
     const double = fc.double({ noNaN: true, noDefaultInfinity: true })
