@@ -20,7 +20,7 @@ import {
   slowPushes,
   tokenEnds
 } from "./causes.ts"
-import { hosts } from "./rig.ts"
+import { labelOf } from "./rig.ts"
 
 export interface Incident {
   /** What happened, in words. */
@@ -64,36 +64,6 @@ const alone: ReadonlyArray<Incident> = [
     alert: "BellcastStreamFillsUp",
     labels: { stream: "KV_bellcast_permissions" },
     cause: filled("KV_bellcast_permissions", 0.75)
-  },
-  {
-    name: "a push service refuses with 403",
-    alert: "BellcastCredentialsRefused",
-    labels: { host: hosts.refusing },
-    cause: answering("refusing", 20, "403")
-  },
-  {
-    name: "a push service does not answer",
-    alert: "BellcastPushServiceUnreachable",
-    labels: { host: hosts.unreachable },
-    cause: answering("unreachable", 20, "reset")
-  },
-  {
-    name: "a push service says 410 of all",
-    alert: "BellcastMassGone",
-    labels: { host: hosts.gone },
-    cause: answering("gone", 120, "410")
-  },
-  {
-    name: "a push service throttles",
-    alert: "BellcastThrottled",
-    labels: { host: hosts.throttling },
-    cause: answering("throttling", 120, "429 retry-after 5")
-  },
-  {
-    name: "a push service refuses all payloads",
-    alert: "BellcastPushesDead",
-    labels: { host: hosts.dead },
-    cause: answering("dead", 20, "413")
   },
   { name: "requests fail with 503", alert: "BellcastServerErrors", cause: serverErrors }
 ]
@@ -189,14 +159,6 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
   ],
   [
     {
-      name: "shards wait behind slow pushes",
-      alert: "BellcastBacklog",
-      labels: { reader: "deliver" },
-      cause: slowPushes
-    }
-  ],
-  [
-    {
       name: "an identity provider is away",
       alert: "BellcastHeartbeat",
       labels: { check: "openid" },
@@ -206,9 +168,51 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
   alone,
   [
     {
+      name: "a push service refuses with 403",
+      alert: "BellcastCredentialsRefused",
+      labels: { host: labelOf("refusing") },
+      cause: answering("refusing", 20, "403")
+    },
+    {
+      name: "a push service throttles",
+      alert: "BellcastThrottled",
+      labels: { host: labelOf("throttling") },
+      cause: answering("throttling", 120, "429 retry-after 5")
+    }
+  ],
+  [
+    {
+      name: "a push service says 410 of all",
+      alert: "BellcastMassGone",
+      labels: { host: labelOf("gone") },
+      cause: answering("gone", 120, "410")
+    },
+    {
+      name: "a push service refuses all payloads",
+      alert: "BellcastPushesDead",
+      labels: { host: labelOf("dead") },
+      cause: answering("dead", 20, "413")
+    }
+  ],
+  [
+    {
+      name: "a push service does not answer",
+      alert: "BellcastPushServiceUnreachable",
+      labels: { host: labelOf("unreachable") },
+      cause: answering("unreachable", 20, "reset")
+    },
+    {
+      name: "shards wait behind slow pushes",
+      alert: "BellcastBacklog",
+      labels: { reader: "deliver" },
+      cause: slowPushes
+    }
+  ],
+  [
+    {
       name: "403 for ten minutes, and workers are restarted",
       alert: "BellcastCredentialsRefused",
-      labels: { host: hosts.refusing },
+      labels: { host: labelOf("refusing") },
       beside: ["BellcastRestarting", "BellcastProcessDown", "BellcastRoleAbsent"],
       heldMillis: 8 * 60_000,
       cause: refusedBesideRestarts

@@ -52,7 +52,7 @@ const startOne = async (): Promise<Target> => {
 }
 
 const startCluster = async (): Promise<Target> => {
-  const rig = await startRig({ ...trustingEnvironment, BELLCAST_PUSH_HOSTS: "localhost,127.0.0.1" })
+  const rig = await startRig(trustingEnvironment)
   if (rig === undefined) throw new Error("BENCH_CLUSTER mounts small disks: it needs root on Linux")
   return {
     url: rig.url(),

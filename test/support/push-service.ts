@@ -30,11 +30,8 @@ export interface PushServiceOptions extends Http2Options {
   readonly roundTripMillis?: number
   /** 0, the default, takes a free port. */
   readonly port?: number
-  /**
-   * The host in endpoints; `localhost` for senders that refuse IP literals. Default 127.0.0.1.
-   * Others make it another push service.
-   */
-  readonly host?: `127.0.0.${number}` | "localhost"
+  /** The host in endpoints; `localhost` for senders that refuse IP literals. Default 127.0.0.1. */
+  readonly host?: "127.0.0.1" | "localhost"
   /** Serve https by this name at this address, port 443, for senders in other networks. */
   readonly site?: Site
   /** False makes it a sink for benches: no checks, no decryption, only counts. */
@@ -92,7 +89,7 @@ export interface PushService extends AsyncDisposable {
   readonly reset: () => void
 }
 
-const listen = (server: ReturnType<typeof createServer>, port: number, address: string) =>
+const listen = (server: ReturnType<typeof createServer>, port: number, address = "127.0.0.1") =>
   new Promise<number>((resolve, reject) => {
     server
       .once("error", reject)
@@ -175,8 +172,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   // Longer than any pause of a test: an idle connection must not close as the sender uses it again.
   server.keepAliveTimeout = 10 * 60_000
 
-  const address = host === "localhost" ? "127.0.0.1" : host
-  const own = await listen(server, port, site?.address ?? address)
+  const own = await listen(server, port, site?.address)
   const { roundTripMillis } = options
   const distance =
     roundTripMillis === undefined ? undefined : await startDistance(own, roundTripMillis)
