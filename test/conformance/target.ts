@@ -138,7 +138,7 @@ export const startFor = async (
 export const start = async (
   gateways: 1 | 2,
   login: Login = basicauth,
-  options: Pick<ServiceOptions, "program"> = {}
+  options: Pick<ServiceOptions, "program" | "roles"> = {}
 ): Promise<Running> => {
   if (targetUrl !== undefined) {
     const target = targetOf(new URL(targetUrl).origin)

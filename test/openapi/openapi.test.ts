@@ -40,9 +40,12 @@ const run = async (program: string, args: ReadonlyArray<string>, cwd: string) =>
   return output
 }
 
+/** All: without one of them the heartbeat is 503. */
+const roles = "gateway,projection,fanout,delivery,tally"
+
 describe("the description", () => {
   const shared = useShared(async (opened) => {
-    const running: Running = opened.use(await start(1, basicauth))
+    const running: Running = opened.use(await start(1, basicauth, { roles }))
     const folder = opened.use(await makeFolder({}))
     const response = await fetch(`${running.target.origin}/v1/__api__`)
     await writeFile(join(folder.path, "api.json"), await response.text())

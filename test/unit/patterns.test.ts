@@ -48,8 +48,6 @@ const made = {
 
 /** Patterns that take more, and whose text they see. */
 const slow: Readonly<Record<string, string>> = {
-  '("[^"\\\\]*(?:\\\\.[^"\\\\]*)*")([ \\t\\n\\r]*:)?|-?\\d[\\d.eE+-]*|[{}]':
-    "well-formed JSON, in which every string ends",
   "\\/+$": "a URL that the user of the command line, or the site, has set",
   "Mac.*Chrome": "the name of the browser that runs it",
   "^bellcast\\.([a-z][a-z0-9_]*)\\s*=\\s*(.*)$": "a line of the operator's file",

@@ -87,6 +87,7 @@ export const groups: ReadonlyArray<Group> = [
       "get-root",
       "get-client-js",
       "get-worker-js",
+      "get-words-js",
       "get-api",
       "get-heartbeat",
       "get-lbheartbeat",
