@@ -164,10 +164,19 @@ const startPushServices = async () =>
     )
   ) as Rig["push"]
 
-/** A broadcast to some subscribers each few seconds, whatever happens. */
-const steady = async ({ push, url }: Pick<Rig, "push" | "url">, signal: AbortSignal) => {
+/** Subscribers of the channel `steady`. A cluster that has just started may refuse the first. */
+const joinSteady = async ({ push, url }: Pick<Rig, "push" | "url">) => {
   const agents = Array.from({ length: 40 }, () => push.steady.subscribe().subscription)
-  await join([url()], "steady", agents, 8, "steady")
+  const joined = () =>
+    join([url()], "steady", agents, 4, "steady").then(
+      () => true,
+      () => false
+    )
+  await until(joined, Boolean, 120_000)
+}
+
+/** A broadcast to them each few seconds, whatever happens. */
+const steady = async ({ url }: Pick<Rig, "url">, signal: AbortSignal) => {
   while (!signal.aborted) {
     await Promise.resolve()
       .then(() => publish(url(), "steady", { n: 1 }))
@@ -216,7 +225,8 @@ export const startRig = async (
     return gateway.service.url
   }
   const ending = new AbortController()
-  const working = steady({ push, url }, ending.signal)
+  await joinSteady({ push, url })
+  const working = steady({ url }, ending.signal)
   return {
     urls,
     disks: all,

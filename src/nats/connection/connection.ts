@@ -78,6 +78,8 @@ export class Nats extends Context.Service<
     readonly inbox: () => string
     /** What NATS refused to this connection last, in its words, and how long ago. */
     readonly refusal: () => { readonly reason: string; readonly millis: number } | undefined
+    /** The servers of the URL, as URLs. */
+    readonly servers: ReadonlyArray<string>
     readonly nc: NatsConnection
     readonly js: JetStreamClient
     readonly jsm: JetStreamManager
@@ -106,6 +108,7 @@ export class Nats extends Context.Service<
         const lost = makeRateLimitedLog("a message on NATS could not be handled", Effect.logError)
         const store = makeGroupCommit(requests, nuid.next(), batches, silences)
         return Nats.of({
+          servers: natsUrls(options.url),
           nc,
           jsm,
           js: jetstream(nc, { timeout: requestMillis, ...domainOf(options) }),

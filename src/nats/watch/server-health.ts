@@ -1,5 +1,6 @@
 // Whether nats-server still stores what it is given. A server whose disk was full goes on to answer
 // reads, and needs a restart: nothing else would say why each write fails.
+import { connect } from "node:net"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -55,12 +56,11 @@ export class ServerHealth extends Context.Service<
         disabled: makeRateLimitedLog(messages.disabled, Effect.logError),
         leaderless: makeRateLimitedLog(messages.leaderless, Effect.logError)
       }
-      const clusterSize = new ClusterSize()
       let replicas = 1
       const look = Effect.fnUntraced(function* (seen: Look | undefined) {
         const before = trouble
         replicas = seen?.streams.get(streams.log.name)?.config.num_replicas ?? replicas
-        trouble = yield* troubleOf(nats, clusterSize.read(nats, replicas))
+        trouble = yield* troubleOf(nats, replicas)
         showNatsTrouble(Object.keys(messages), trouble?.kind)
         if (trouble !== undefined) yield* logs[trouble.kind]({ streams: trouble.streams.join(",") })
         else if (before !== undefined)
@@ -80,21 +80,31 @@ const isReached = ({ nc }: Nats["Service"]) =>
     Effect.orElseSucceed(() => false)
   )
 
-/**
- * How many servers of the cluster run, as the server announces them to its clients, and how many
- * there are: as many as ever ran, or as there are copies. Undefined: it announces none
- * (`no_advertise`).
- */
-class ClusterSize {
-  #most = 0
+/** Whether a server takes connections. */
+const isRunning = (url: string): Effect.Effect<boolean> =>
+  Effect.callback<boolean>((resume) => {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port || 4222), hostname.replaceAll(/[[\]]/g, ""))
+    const end = (isThere: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(isThere))
+    }
+    socket.once("connect", () => end(true)).once("error", () => end(false))
+    return Effect.sync(() => socket.destroy())
+  }).pipe(
+    Effect.timeout(timeoutMillis),
+    Effect.orElseSucceed(() => false)
+  )
 
-  read({ nc }: Nats["Service"], replicas: number) {
-    const running = nc.info?.connect_urls?.length
-    if (running === undefined) return undefined
-    this.#most = Math.max(this.#most, running, replicas)
-    return { running, all: this.#most }
-  }
-}
+/**
+ * How many of the cluster's servers run. Undefined: BELLCAST_NATS_URL does not name each of them,
+ * and nats-server tells a client with a login of the others only when that changes.
+ */
+const sizeOf = Effect.fnUntraced(function* ({ servers }: Nats["Service"], replicas: number) {
+  if (servers.length < Math.max(2, replicas)) return undefined
+  const each = yield* Effect.forEach(servers, isRunning, { concurrency: "unbounded" })
+  return { running: each.filter(Boolean).length, all: servers.length }
+})
 
 /**
  * Corrects what an error code says by the servers that run. While a majority runs, a stream without
@@ -125,15 +135,13 @@ const kindOf = (
   return isNotReady(info.failure) ? "leaderless" : "frozen"
 }
 
-const troubleOf = Effect.fnUntraced(function* (
-  nats: Nats["Service"],
-  size: ReturnType<ClusterSize["read"]>
-) {
+const troubleOf = Effect.fnUntraced(function* (nats: Nats["Service"], replicas: number) {
   const silent = nats.silences.longerThan(silentMillis)
   if (silent.length === 0 || !(yield* isReached(nats))) return undefined
   const info = yield* Effect.result(streamInfo(nats, silent[0]!, timeoutMillis))
   // The server may have been restarted meanwhile.
   if (nats.silences.longerThan(silentMillis).length === 0) return undefined
-  const trouble: Trouble = { kind: correctedKind(kindOf(nats, info), size), streams: silent }
+  const kind = correctedKind(kindOf(nats, info), yield* sizeOf(nats, replicas))
+  const trouble: Trouble = { kind, streams: silent }
   return trouble
 })
