@@ -5,10 +5,10 @@ import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { Settings } from "#config"
 import { Caches } from "#memory/cache-memory.ts"
 import { States } from "#nats/follower/states.ts"
-import { Consumers } from "#nats/stream/consumer.ts"
+import { Consumers, keep } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { makeChanges } from "./changes/changes.ts"
-import { makeGiveUp } from "./jobs/give-up.ts"
+import { makeGiveUp, makeKeepShard } from "./jobs/give-up.ts"
 import { retriesAtOnce } from "./jobs/places.ts"
 import { makeRecord } from "./jobs/record/record.ts"
 import { makeRetry } from "./jobs/retry.ts"
@@ -52,13 +52,16 @@ export const deliveryLayer = Layer.effectDiscard(
     }
     const payload = yield* makePayloads
     const shard = yield* makeShard(tools, payload)
-    const giveUp = makeGiveUp(yield* EventLog)
+    const log = yield* EventLog
+    const giveUp = makeGiveUp(log)
+    const keepShard = makeKeepShard(log, tools)
+    const keepChange = () => Effect.succeed(keep)
     // No job is taken while a change of its broadcast may be unknown.
     for (const jobs of [
-      consumers.each("work", "deliver", shardsInFlight, shard),
-      consumers.each("work", "limited", limitedInFlight, shard),
+      consumers.each("work", "deliver", shardsInFlight, shard, keepShard),
+      consumers.each("work", "limited", limitedInFlight, shard, keepShard),
       consumers.each("work", "retry", retriesAtOnce, yield* makeRetry(tools, payload), giveUp),
-      consumers.each("log", "states", changesInFlight, yield* makeChanges(tools))
+      consumers.each("log", "states", changesInFlight, yield* makeChanges(tools), keepChange)
     ])
       yield* Effect.forkScoped(Effect.andThen(known, jobs))
     // Finalizers run in reverse order: this one before those that wait for the fibers above.

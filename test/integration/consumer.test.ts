@@ -5,7 +5,7 @@ import { Deferred, Effect, Fiber, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { Consumers, done } from "#nats/stream/consumer.ts"
+import { Consumers, done, keep } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { Backlog } from "#nats/watch/backlog.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -15,6 +15,7 @@ import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 
 const handful = 4
+const keepAll = () => Effect.succeed(keep)
 
 /** Appends broadcasts for the planner. */
 const appendBroadcasts = Effect.fnUntraced(function* (count: number) {
@@ -42,14 +43,17 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
     const gate = yield* Deferred.make<void>()
     let handled = 0
     const fiber = yield* Effect.forkChild(
-      consumers.each("log", "planner", handful, () =>
-        Effect.andThen(
-          Deferred.await(gate),
-          Effect.sync(() => {
-            handled += 1
-            return done
-          })
-        )
+      consumers.each(
+        ...(["log", "planner", handful] as const),
+        () =>
+          Effect.andThen(
+            Deferred.await(gate),
+            Effect.sync(() => {
+              handled += 1
+              return done
+            })
+          ),
+        keepAll
       )
     )
     const busy = yield* Effect.promise(() =>
@@ -71,11 +75,14 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
     let failed = 0
     yield* appendBroadcasts(5)
     const failing = yield* Effect.forkChild(
-      consumers.each("log", "planner", handful, () =>
-        Effect.sync(() => {
-          failed += 1
-          throw new Error("broken")
-        })
+      consumers.each(
+        ...(["log", "planner", handful] as const),
+        () =>
+          Effect.sync(() => {
+            failed += 1
+            throw new Error("broken")
+          }),
+        keepAll
       )
     )
     yield* Effect.promise(() =>
@@ -110,7 +117,7 @@ it("pulls for all idle workers at once, and does not change a consumer with fewe
     yield* provision(1)
     const consumers = yield* Consumers
     const fiber = yield* Effect.forkChild(
-      consumers.each("work", "retry", hands, () => Effect.succeed(done))
+      consumers.each("work", "retry", hands, () => Effect.succeed(done), keepAll)
     )
     yield* Effect.promise(() => until(info, ({ num_waiting }) => num_waiting === 1))
     yield* Fiber.interrupt(fiber)
@@ -181,11 +188,14 @@ it("does not handle a message twice at once when its consumer is made again", {
     const consumers = yield* Consumers
     const gate = yield* Deferred.make<void>()
     yield* Effect.forkChild(
-      consumers.each("log", "planner", handful, ({ seq }) =>
-        Effect.sync(() => handled.push(seq)).pipe(
-          Effect.andThen(Deferred.await(gate)),
-          Effect.as(done)
-        )
+      consumers.each(
+        ...(["log", "planner", handful] as const),
+        ({ seq }) =>
+          Effect.sync(() => handled.push(seq)).pipe(
+            Effect.andThen(Deferred.await(gate)),
+            Effect.as(done)
+          ),
+        keepAll
       )
     )
     const subject = subjects.broadcast("test", channelToken("news"))

@@ -1,13 +1,13 @@
-// A message on which the handler dies each time is given up after five deaths, in this process; one
-// that it cannot handle because NATS is away is not.
+// A message on which the handler dies each time is given up after five deaths, in this process, or
+// kept where no end can be recorded; one that it cannot handle because NATS is away is neither.
 import { Effect, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
-import { makeGiveUp } from "#delivery/jobs/give-up.ts"
-import type { RetryJob } from "#domain/job.ts"
+import { makeGiveUp, makeKeepShard } from "#delivery/jobs/give-up.ts"
+import type { RetryJob, ShardJob } from "#domain/job.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { Consumers, done, never } from "#nats/stream/consumer.ts"
+import { Consumers, done, keep, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken, originToken, type UserToken } from "#streams/tokens.ts"
@@ -103,4 +103,82 @@ it("a message on which the handler dies is given up with a reason, and stops not
   const logger = Logger.make(({ message }) => void written.push(String(message)))
   const services = Layer.merge(natsLayer({ url: nats.url, name: "test" }), Logger.layer([logger]))
   await Effect.runPromise(program.pipe(Effect.provide(services)))
+})
+
+const { attempts: _, user: __, subscription: ___, ...ref } = job
+const floor = { registrations: 0, subscriptions: 0 }
+const shardJob: ShardJob = { ...ref, floor, shard: "0", rate: 1, stride: 1 }
+const cancelled = { broadcast: 1, channel: "news", run: 0, by: "test", at: 1 }
+
+it("a message is kept where nothing records its end, and ends when its handler succeeds", {
+  timeout: 120_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using admin = await connectAdmin(nats.url)
+  const tries = { limited: 0, next: 0, retry: 0, states: 0 }
+  const written: Array<readonly [text: string, level: string]> = []
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const log = yield* EventLog
+    yield* log.append("work", {
+      ...{ subject: subjects.limitedShard(1, "0"), type: "shard/1", body: shardJob }
+    })
+    const retry = subjects.retry(originToken("push.example"), 1, job.user as UserToken, "a")
+    yield* log.append("work", { subject: retry, type: "retry/1", body: job })
+    yield* log.append("log", {
+      ...{ subject: subjects.state(1), type: "broadcast.cancelled/1", body: cancelled }
+    })
+    const consumers = yield* Consumers
+    /** Dies until the message would have been given up. */
+    const handle = (name: keyof typeof tries) => () =>
+      Effect.suspend(() =>
+        ++tries[name] <= 5 ? Effect.die(new Error("a defect")) : Effect.succeed(done)
+      )
+    const shard = handle("limited")
+    const next = handle("next")
+    const isFirst = (subject: string) => subject === subjects.limitedShard(1, "0")
+    for (const each of [
+      consumers.each(
+        ...(["work", "limited", 1] as const),
+        ({ subject }) => (isFirst(subject) ? shard() : next()),
+        makeKeepShard(log, { orderOf: () => "send" })
+      ),
+      consumers.each("work", "retry", 1, handle("retry"), () => Effect.die("a defect, too")),
+      consumers.each("log", "states", 1, handle("states"), () => Effect.succeed(keep))
+    ])
+      yield* Effect.forkChild(each)
+    const ofFirst = ["limited", "retry", "states"] as const
+    yield* Effect.promise(() =>
+      until(
+        async () => ofFirst.map((name) => tries[name]),
+        (counts) => counts.every((count) => count > 5),
+        60_000
+      )
+    )
+    assert.isAbove(tries.next, 0, "the shards behind one that is kept wait for it")
+    for (const [stream, name] of [
+      ["BELLCAST_WORK", "retry"],
+      ["BELLCAST_LOG", "states"]
+    ] as const)
+      yield* Effect.promise(() =>
+        until(
+          () => admin.jsm.consumers.info(stream, name),
+          ({ num_ack_pending, num_pending }) => num_ack_pending + num_pending === 0
+        )
+      )
+  })
+  const logger = Logger.make(
+    ({ logLevel, message }) => void written.push([String(message), logLevel])
+  )
+  const services = Layer.merge(natsLayer({ url: nats.url, name: "test" }), Logger.layer([logger]))
+  await Effect.runPromise(program.pipe(Effect.provide(services)))
+  for (const name of ["limited", "retry", "states"])
+    assert.isTrue(
+      written.some(
+        ([text, level]) =>
+          text.includes(`${name}: a message failed 5 times or more and is kept`) &&
+          level === "Error"
+      ),
+      `no error names a message of ${name} that is kept`
+    )
 })

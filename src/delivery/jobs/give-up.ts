@@ -1,15 +1,18 @@
-// Ends the push of a retry job on which its worker dies again and again: dead, with a dead letter,
-// so that its broadcast finishes, the audit shows it, and a redrive may send it. Does as little as
-// can be: the defect may be in anything else.
+// What becomes of a job on which its worker dies again and again. The push of a retry job is dead,
+// with a dead letter, so that its broadcast finishes, the audit shows it, and a redrive may send
+// it. The job of a shard is kept, because the worker may not even be able to read its pushes. Both
+// do as little as can be: the defect may be in anything else.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { type Delivery, never } from "#nats/stream/consumer.ts"
+import { type Delivery, keep, never } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { appendNext } from "../recipients/next-shards.ts"
 import { lastResult, nextAttemptOf, withFormer } from "./next-attempt.ts"
 import { deadLetter, defectEnd, outcomeSubject, unsentResult } from "./record/record.ts"
 import { conflictLeaves } from "./record/until-written.ts"
+import type { JobTools } from "./tools.ts"
 
 /** Returns a function that records the end, and how to acknowledge the job. */
 export const makeGiveUp = (log: EventLog["Service"]) =>
@@ -30,3 +33,13 @@ export const makeGiveUp = (log: EventLog["Service"]) =>
     yield* log.append("work", { subject, type: "outcome/1", body, expect: next.seq })
     return never(reason)
   }, conflictLeaves)
+
+/**
+ * Returns a function that keeps the job of a shard: its pushes are sent once the defect is mended.
+ * The shards behind it do not wait for that.
+ */
+export const makeKeepShard = (log: EventLog["Service"], states: Pick<JobTools, "orderOf">) =>
+  Effect.fnUntraced(function* ({ message: job }: Delivery) {
+    if (job.type === "shard/1") yield* appendNext(log, states, job, job.rate !== undefined)
+    return keep
+  })

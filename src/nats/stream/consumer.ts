@@ -40,17 +40,30 @@ export interface Delivery extends Stored {
 }
 
 type Handle<E, R> = (delivery: Delivery) => Effect.Effect<Ack, E, R>
-type GiveUp<E, R> = (delivery: Delivery, reason: string) => Effect.Effect<Ack, E, R>
+/**
+ * Ends a message on which the handler dies again and again. Returns how to acknowledge the message
+ * once its end is recorded, or `keep`: it is delivered again, ever more rarely, until it succeeds.
+ */
+type GiveUp<E, R> = (delivery: Delivery, reason: string) => Effect.Effect<Ack | Keep, E, R>
+interface Keep {
+  readonly _tag: "Keep"
+}
+export const keep: Keep = { _tag: "Keep" }
 
 type Durable = { [K in StreamKey]: keyof (typeof streams)[K]["consumers"] }
 
 /** A message whose handler failed is delivered again after this time. */
 const failedAfterMillis = 5_000
 /**
- * A message whose handler died so often in this process is given up: it would die for ever. A
- * handler that fails, because NATS is away or full, is not the message's fault, and tries again.
+ * A message whose handler died so often in this process is given up or kept: it would die for ever.
+ * A handler that fails, because NATS is away or full, is not the message's fault, and tries again.
  */
 const deathsMax = 5
+/**
+ * The longest delay of a kept message. A shard that dies after it sent pushes, and before it stored
+ * their outcomes, sends them again each time.
+ */
+const keptMillisMax = 60 * 60_000
 const gaveUp = `the service failed on this message ${deathsMax} times: its log says why`
 /** Messages whose deaths are counted at a time. Of those before, the count begins anew. */
 const countedMax = 1_000
@@ -69,15 +82,14 @@ export class Consumers extends Context.Service<
      * Handles the messages of a durable consumer, `concurrency` at a time, without end. A handler
      * must end within its own time-outs: shutdown does not interrupt handlers, so that they can
      * record what they did. While a handler runs, the server is told that work goes on. After five
-     * deaths of the handler a message is given up: `giveUp` records why and returns how to end.
-     * Absent: it is not delivered again.
+     * deaths of the handler, `giveUp` records why and returns how to end, or keeps the message.
      */
     readonly each: <S extends StreamKey, E, R>(
       stream: S,
       durable: Durable[S],
       concurrency: number,
       handle: Handle<E, R>,
-      giveUp?: GiveUp<E, R>
+      giveUp: GiveUp<E, R>
     ) => Effect.Effect<never, never, R>
   }
 >()("bellcast/nats/Consumers") {
@@ -113,6 +125,10 @@ const logsOf = (name: string) => ({
     `${name}: a message failed, again in ${failedAfterMillis} ms`,
     Effect.logError
   ),
+  kept: makeRateLimitedLog(
+    `${name}: a message failed ${deathsMax} times or more and is kept: report this defect`,
+    Effect.logError
+  ),
   gaveUp: makeRateLimitedLog(
     `${name}: a message failed ${deathsMax} times and is given up`,
     Effect.logError
@@ -123,12 +139,12 @@ type Logs = ReturnType<typeof logsOf>
 /** A handler that ends each message, whatever happens. */
 type Guarded<R> = (msg: JsMsg) => Effect.Effect<Ack, never, R>
 
+/** The delay of a kept message: twice the last one after each death, 10 s after the fifth. */
+const keptMillis = (deaths: number): number =>
+  Math.min(failedAfterMillis * 2 ** (deaths - deathsMax + 1), keptMillisMax)
+
 /** Decoding is guarded, too: what it throws must end the message, not the worker. */
-const makeGuard = <E, R>(
-  logs: Logs,
-  handle: Handle<E, R>,
-  giveUp: GiveUp<E, R> = (_, reason) => Effect.succeed(never(reason))
-): Guarded<R> => {
+const makeGuard = <E, R>(logs: Logs, handle: Handle<E, R>, giveUp: GiveUp<E, R>): Guarded<R> => {
   /** How often the handler died, by the sequence of the message. */
   const deaths = new Map<number, number>()
   const again = (seq: number, cause: Cause.Cause<E>) =>
@@ -141,11 +157,18 @@ const makeGuard = <E, R>(
     deaths.set(seq, count)
     if (count < deathsMax) return yield* again(seq, cause)
     const ack = yield* Effect.suspend(() => giveUp(deliveryOf(msg), gaveUp)).pipe(
-      Effect.catchCause((failure) =>
-        // NATS may be away. Next time, the handler gets one more chance before.
-        Cause.hasDies(failure) ? Effect.succeed(never(gaveUp)) : again(seq, failure)
+      Effect.catchCause(
+        (failure): Effect.Effect<Ack | Keep> =>
+          // NATS may be away: next time, the handler gets one more chance before. If `giveUp`
+          // dies, no end is recorded.
+          Cause.hasDies(failure) ? Effect.succeed(keep) : again(seq, failure)
       )
     )
+    if (ack._tag === "Keep") {
+      const againMillis = keptMillis(count)
+      yield* logs.kept({ seq, deaths: count, againMillis, err: Cause.squash(cause) })
+      return later(againMillis)
+    }
     if (ack._tag === "Later") return ack
     deaths.delete(seq)
     yield* logs.gaveUp({ seq, err: Cause.squash(cause) })
