@@ -1,7 +1,7 @@
 // The jobs between a broadcast and its outcomes: shards, retries, dead letters, retry delays. Pure.
 import * as Schema from "effect/Schema"
 import { Rate, Sequence, Urgency } from "./broadcast.ts"
-import { StoredReason } from "./reason.ts"
+import { type RefusalReason, type RetryReason, StoredReason } from "./reason.ts"
 
 /** A part of the subjects made from a job. Any NATS client can write jobs, so check it. */
 const Token = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_=-]{1,765}$/u)))
@@ -112,6 +112,15 @@ export type DeadLetter = typeof DeadLetter.Type
  * Attempts per push, the first included. The seven full delays between them add up to 21 minutes.
  */
 export const attemptsMax = 8
+/**
+ * Attempts where WNS says that it dropped the push. An error of its own may pass; a client that
+ * rejects the notification rejects each attempt.
+ */
+const attemptsDroppedMax = 2
+
+/** Returns the number of the attempt after which a push that failed for this reason is dead. */
+export const attemptsMaxOf = (reason: RetryReason | RefusalReason): number =>
+  reason === "dropped" ? attemptsDroppedMax : attemptsMax
 
 const delayMillisMax = 15 * 60_000
 const retryAfterMillisMax = 24 * 60 * 60_000

@@ -106,15 +106,16 @@ const alwaysStrikes = [
 /** Reasons that count as a strike only when an attempt ended with them, not a deferral. */
 const attemptStrikes = refusalReasons
 /**
- * Refusals of the request. The request may be at fault, so they count as a strike only when the
- * push service took such requests from others. Not `too-large`: Mozilla refuses for Android what it
- * takes for desktops, and a shorter push would reach the same browser.
+ * Refusals of the request, before or after it was taken. The request may be at fault, so they count
+ * as a strike only when the push service took such requests from others. Not `too-large`: Mozilla
+ * refuses for Android what it takes for desktops, and a shorter push would reach the same browser.
  */
 const requestRefusals = [
   "refused",
   "bad-topic",
-  "bad-ttl"
-] as const satisfies ReadonlyArray<DeadReason>
+  "bad-ttl",
+  "dropped"
+] as const satisfies ReadonlyArray<DeadReason | RetryReason>
 
 export const strikeReasons = [...alwaysStrikes, ...attemptStrikes, ...requestRefusals] as const
 export type StrikeReason = (typeof strikeReasons)[number]
@@ -131,5 +132,6 @@ export const strikeReasonOf = (reason: StoredReason): StrikeReason | undefined =
   return !reason.startsWith("expired:") && isOneOf(attemptStrikes, last) ? last : undefined
 }
 
-/** Whether a push ended because its request was refused, for which the request may be at fault. */
-export const isRequestRefusal = (reason: StoredReason): boolean => isOneOf(requestRefusals, reason)
+/** Whether a strike is a refusal of the request, for which the request may be at fault. */
+export const isRequestRefusal = (cause: StrikeReason | undefined): boolean =>
+  cause !== undefined && isOneOf(requestRefusals, cause)

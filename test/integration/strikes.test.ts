@@ -185,7 +185,8 @@ describe("a subscription whose requests are refused while those to others are ac
   const badTopic = '400 {"errno":113}'
   const refusals = [
     ...["400", "405", "406", "411", "414", "415", "422", "431", "501", "505"],
-    ...["413", badTopic, "400 x-wns-error-description: Ttl value conflicts"]
+    ...["413", badTopic, "400 x-wns-error-description: Ttl value conflicts"],
+    "200 x-wns-status: dropped"
   ]
 
   it("gets a strike, whatever the refusal is, but for that of its size", {
@@ -212,7 +213,7 @@ describe("a subscription whose requests are refused while those to others are ac
     )
     assert.sameMembers(first, [
       ...refusals.slice(0, 10).map((step) => `refused ${step}`),
-      ...["bad-topic 400", "bad-ttl 400"]
+      ...["bad-topic 400", "bad-ttl 400", "dropped 200"]
     ])
   })
 

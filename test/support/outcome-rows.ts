@@ -30,13 +30,13 @@ const each = <A extends string | number>(
   row: (one: A) => Row
 ): ReadonlyArray<readonly [string, Row]> => list.map((one) => [String(one), row(one)] as const)
 
-const usedUp = (script: string, reason: string, status?: number): Row => {
+const usedUp = (script: string, reason: string, status?: number, attempts = attemptsMax): Row => {
   const ends = [
     "dead",
     `attempts-used-up:${reason}`,
     ...(status === undefined ? [] : [status])
   ] as unknown as Row["ends"]
-  return { script: [script], ends, attempts: attemptsMax, requests: attemptsMax }
+  return { script: [script], ends, attempts, requests: attempts }
 }
 /** Tried again, and taken. */
 const again = (step: string, requests = 2): Row => ({
@@ -146,7 +146,7 @@ export const outcomeRows: ReadonlyArray<readonly [name: string, row: Row]> = [
   ["429 for ever", { ...usedUp("429", "throttled", 429) }],
   ["a success that WNS throttles", again("200 x-wns-status: channelthrottled")],
   ["a success that WNS drops", again("200 x-wns-status: dropped")],
-  ["a success that WNS always drops", usedUp("200 x-wns-status: dropped", "dropped", 200)],
+  ["a success that WNS always drops", usedUp("200 x-wns-status: dropped", "dropped", 200, 2)],
   ["a removal that WNS throttles", again("410 x-wns-notificationstatus: appthrottled")],
 
   ...each(

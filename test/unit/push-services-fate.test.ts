@@ -102,3 +102,19 @@ describe("a push that was throttled", () => {
     })
   })
 })
+
+describe("a push that WNS dropped", () => {
+  const dropped: Attempt = {
+    ...{ kind: "failed", reason: "dropped", decidedBy: "response", status: 200, millis: 5 }
+  }
+
+  it("is tried once more, and is dead when a later attempt is dropped", () => {
+    assert.deepInclude(fateOf(dropped, 1), { fate: "retrying", reason: "dropped", attempt: 1 })
+    for (const number of [2, 5])
+      assert.deepInclude(fateOf(dropped, number), {
+        fate: "dead",
+        reason: "attempts-used-up:dropped",
+        attempt: number
+      })
+  })
+})

@@ -36,14 +36,16 @@ describe("a strike", () => {
         "unreachable",
         "network",
         "server-error",
-        "throttled",
-        "dropped"
+        "throttled"
       ] as const
     ).map((reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const),
     // Only if others were not refused: see delivery/jobs/record/strikes.ts.
     ...(["refused", "bad-topic", "bad-ttl"] as const).map(
       (reason) => ["dead", reason, reason] as const
     ),
+    ["dead", "attempts-used-up:dropped", "dropped"],
+    ["expired", "expired:dropped", "dropped"],
+    ["retrying", "dropped", undefined],
     ["dead", "too-large", undefined],
     ["dead", "suspended", undefined]
   ])("for %s (%s) is %s", ([fate, reason, expected]) =>

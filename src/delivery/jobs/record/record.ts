@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { Settings } from "#config"
 import {
-  attemptsMax,
+  attemptsMaxOf,
   type BroadcastRef,
   type RetryJob,
   retryDelayMillis,
@@ -85,7 +85,7 @@ const failedResult = (
   { reason, retryAfterMillis }: Failed,
   { baseMillis, random, ref }: Attempted
 ): PushResult => {
-  if (base.attempt >= attemptsMax)
+  if (base.attempt >= attemptsMaxOf(reason))
     return { ...base, fate: "dead", reason: `attempts-used-up:${reason}` }
   // Throttled without a Retry-After: wait longer than after other failures.
   const firstMillis =

@@ -49,11 +49,12 @@ class Endings {
   }
 
   count(broadcast: number, result: PushResult, now: number): void {
-    this.#most.add(1, strikeOf(result) === undefined ? 0 : 1, now)
+    const cause = strikeOf(result)
+    this.#most.add(1, cause === undefined ? 0 : 1, now)
     if (result.fate === "delivered") {
       this.#acceptedAt = Math.max(this.#acceptedAt, result.at)
       this.#of(broadcast).accepted += 1
-    } else if (isRequestRefusal(result.reason)) {
+    } else if (isRequestRefusal(cause)) {
       const compared = this.#of(broadcast)
       compared.refused += 1
       if (compared.refusedOnes.size < refusedMax)
