@@ -1,10 +1,17 @@
 // The ids by which NATS knows a repeated message: nobody but the service can tell the next one.
 import { hash } from "node:crypto"
 import { headers } from "@nats-io/transport-node"
+import { Effect } from "effect"
 import { assert, it } from "vitest"
+import { provision } from "#nats/admin/provision.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
+import { startNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
+import { startNatsCluster } from "../support/nats-cluster.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
 import { useService } from "../support/use-service.ts"
@@ -62,4 +69,45 @@ it("what a push led to is stored, whatever ids a NATS client took before", async
   const last = await admin.jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: subject })
   assert.equal(last!.header.get("Bellcast-Type"), "subscription.gone/1")
   assert.match(last!.header.get("Nats-Msg-Id"), /^[\w-]{43}$/)
+})
+
+const news = subjects.broadcast("test", channelToken("news"))
+const ids = ["first", "second"] as const
+const message = { subject: news, type: "broadcast/1", body: {} } as const
+
+/** Asks for names before and after one is stored, also on a stream without any room. */
+const findNamed = (url: string, replicas: number) =>
+  Effect.gen(function* () {
+    yield* provision(replicas)
+    const log = yield* EventLog
+    const named = Effect.fnUntraced(function* () {
+      const other = subjects.broadcast("other", channelToken("sport"))
+      return [
+        yield* log.named("log", { subject: news, messageId: ids[0] }),
+        yield* log.named("log", { subject: other, messageId: ids[0] }),
+        yield* log.named("log", { subject: news, messageId: ids[1] })
+      ]
+    })
+    assert.deepEqual(yield* named(), [undefined, undefined, undefined])
+    const { duplicate, seq } = yield* log.append("log", { ...message, messageId: ids[0] })
+    // What was asked for was not stored, nor is its name taken.
+    assert.deepEqual([duplicate, seq], [false, 1])
+    assert.deepEqual(yield* named(), [1, 1, undefined])
+    yield* Effect.promise(async () => {
+      await using admin = await connectAdmin(url)
+      const { state } = await admin.jsm.streams.info("BELLCAST_LOG")
+      assert.equal(state.messages, 1)
+      await admin.jsm.streams.update("BELLCAST_LOG", { max_bytes: state.bytes })
+    })
+    assert.deepEqual(yield* named(), [1, 1, undefined])
+  }).pipe(Effect.provide(natsLayer({ url, name: "test", waitMillis: 60_000 })), Effect.runPromise)
+
+it("NATS finds a message by its name, and stores nothing for that", async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await findNamed(nats.url, 1)
+})
+
+it("NATS finds a message by its name in a replicated stream", { timeout: 120_000 }, async () => {
+  await using cluster = await startNatsCluster("30GB")
+  await findNamed(cluster.urls.join(","), 3)
 })

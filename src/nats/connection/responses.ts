@@ -37,6 +37,9 @@ export const wrongLastSequence = 10071
  */
 export const wrongLastSequenceInFlight = 10164
 
+/** The message asks for a rollup that the stream does not allow, or that does not exist. */
+export const rollupFailed = 10111
+
 /** The server's error code; undefined: there was no response. */
 export const codeOf = (failure: Failure): number | undefined =>
   failure instanceof JetStreamApiError ? failure.code : undefined

@@ -11,8 +11,10 @@ import { AppendConflict, type NatsUnavailable } from "../connection/errors.ts"
 import type { PubAck } from "../connection/request.ts"
 import {
   codeOf,
+  type Failure,
   nothing,
   notStored,
+  rollupFailed,
   wrongLastSequence,
   wrongLastSequenceInFlight
 } from "../connection/responses.ts"
@@ -43,6 +45,9 @@ export interface Append<T extends MessageType> {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** The name of a message, and a subject of its stream. */
+export type Named = Required<Pick<Append<MessageType>, "messageId" | "subject">>
+
 export interface Appended {
   readonly seq: number
   readonly duplicate: boolean
@@ -51,6 +56,7 @@ export interface Appended {
 /** Time for all attempts. The last attempt may end `attemptMillis` later. */
 const budgetMillis = 5_000
 const attemptMillis = 2_000
+const namedMillis = 5_000
 
 const idHeader = "Bellcast-Id"
 
@@ -60,7 +66,8 @@ export const freshId = Effect.flatMap(Random.nextInt, (a) =>
 )
 
 /** The header by which the server knows a repeated message. */
-export const messageIdHeader = "Nats-Msg-Id"
+const messageIdHeader = "Nats-Msg-Id"
+const streamHeader = "Nats-Expected-Stream"
 
 const headersOf = <T extends MessageType>(
   stream: StreamKey,
@@ -71,7 +78,7 @@ const headersOf = <T extends MessageType>(
   ...message.headers,
   [typeHeader]: message.type,
   [idHeader]: id,
-  "Nats-Expected-Stream": streams[stream].name,
+  [streamHeader]: streams[stream].name,
   ...(messageId === undefined ? {} : { [messageIdHeader]: messageIdOf(messageId) }),
   ...(message.expect === undefined
     ? {}
@@ -133,3 +140,33 @@ const append = Effect.fnUntraced(function* <T extends MessageType>(
     yield* Effect.sleep(code === undefined ? "100 millis" : "2 millis")
   }
 })
+
+/**
+ * See `EventLog.named`. Publishes a message of this name that is never stored: a server looks for
+ * the name before it refuses the rollup (nats-server 2.14 and 2.15, with and without replicas). A
+ * wrong expected sequence would not do: without replicas, a server looks at the sequence first.
+ */
+export const findNamed =
+  ({ messageIdOf, send }: Nats["Service"]) =>
+  (stream: StreamKey, { messageId, subject }: Named) => {
+    const { name } = streams[stream]
+    const headers = new Map([
+      // No such rollup exists, so each server refuses the message.
+      ["Nats-Rollup", "none"],
+      [streamHeader, name],
+      [messageIdHeader, messageIdOf(messageId)]
+    ])
+    return Effect.callback<PubAck, Failure>((resume) => {
+      const cancel = send<PubAck>(subject, "", namedMillis, headers, (result) =>
+        resume(Effect.fromResult(result))
+      )
+      return Effect.sync(cancel)
+    }).pipe(
+      Effect.map(({ seq }): number | undefined => seq),
+      Effect.catchIf(
+        (failure) => codeOf(failure) === rollupFailed,
+        () => nothing
+      ),
+      Effect.mapError((failure) => notStored("find by name", name, failure))
+    )
+  }

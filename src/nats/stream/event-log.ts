@@ -20,8 +20,9 @@ import type { Query } from "../connection/request.ts"
 import {
   type Append,
   type Appended,
+  findNamed,
   makeAppend,
-  messageIdHeader,
+  type Named,
   type StreamKey
 } from "./append.ts"
 import { readAll } from "./read-all.ts"
@@ -67,8 +68,14 @@ export class EventLog extends Context.Service<
       stream: StreamKey,
       message: Pick<Append<T>, "subject" | "type" | "body">
     ) => Effect.Effect<void, NatsUnavailable>
-    /** Whether a message was appended with this `messageId`. */
-    readonly isNamed: (stored: Stored, messageId: string) => boolean
+    /**
+     * The sequence of the message that was appended with this `messageId` in the stream's duplicate
+     * window, on whatever subject; undefined: there is none. One request, which stores nothing.
+     */
+    readonly named: (
+      stream: StreamKey,
+      named: Named
+    ) => Effect.Effect<number | undefined, NatsUnavailable>
     /** The last message on this subject, from the leader. */
     readonly last: (
       stream: StreamKey,
@@ -136,7 +143,7 @@ export class EventLog extends Context.Service<
             Effect.asVoid,
             Effect.catchTag("AppendConflict", () => Effect.void)
           ),
-        isNamed: ({ header }, messageId) => header(messageIdHeader) === nats.messageIdOf(messageId),
+        named: findNamed(nats),
         last: readLast,
         at: (stream, seq) => {
           const known = stream === "log" ? cached.find(String(seq)) : undefined

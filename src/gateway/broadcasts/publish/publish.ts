@@ -22,7 +22,6 @@ import { States } from "#nats/follower/states.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
-import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { decodeToken, directToken } from "#streams/tokens.ts"
 import { bodyBytesMax } from "../../http/body.ts"
@@ -174,26 +173,6 @@ export const directOf = Effect.fnUntraced(function* (
   return { ...given, ...first, parts }
 })
 
-/** Broadcasts that are looked through at once for one that a request repeats, in 3 MB. */
-const lookedThrough = 100
-
-/**
- * Whether a broadcast of this name is stored, among those on its subject in the duplicate window.
- * NATS says so only of a message that it would otherwise store.
- */
-const isStored = Effect.fnUntraced(function* (subject: string, name: string) {
-  const log = yield* EventLog
-  const since = (yield* Clock.currentTimeMillis) - streams.log.duplicateWindowMillis
-  let before = Number.POSITIVE_INFINITY
-  while (true) {
-    const found = yield* log.newest("log", subject, { before, limit: lookedThrough })
-    const recent = found.filter(({ at }) => at > since)
-    if (recent.some((stored) => log.isNamed(stored, name))) return true
-    if (recent.length < lookedThrough) return false
-    before = recent.at(-1)!.seq
-  }
-})
-
 /** Refuses a broadcast that would wait where as many wait as may. */
 const demandPlace = Effect.fnUntraced(function* ({ headers }: Broadcast, caller: Caller) {
   const now = yield* Clock.currentTimeMillis
@@ -214,20 +193,25 @@ export const countBytes = Effect.fnUntraced(function* ({ user }: Caller, stored:
   yield* (yield* RequestRates).ofBroadcasts(user, bytes)
 })
 
-/**
- * Refuses what the service has no room for, but not a broadcast that is stored: its publisher may
- * not have received the response.
- */
-const admit = (broadcast: Broadcast, caller: Caller, subject: string, name: string) =>
+/** Refuses what the service has no room for. */
+const admit = (broadcast: Broadcast, caller: Caller) =>
   demandRoom("broadcast").pipe(
     Effect.andThen(demandPlace(broadcast, caller)),
-    Effect.andThen(countBytes(caller, { ...broadcast.body, ...broadcast.to })),
-    Effect.catchTag("Refused", (refused) =>
-      broadcast.key === undefined
-        ? refused
-        : Effect.flatMap(isStored(subject, name), (is) => (is ? Effect.void : refused))
-    )
+    Effect.andThen(countBytes(caller, { ...broadcast.body, ...broadcast.to }))
   )
+
+/** Fails if the message at a sequence, which the key names, is another broadcast. */
+const demandSame = Effect.fnUntraced(function* (
+  seq: number,
+  broadcast: Broadcast,
+  subject: string
+) {
+  const log = yield* EventLog
+  const stored = yield* log.at("log", seq)
+  if (stored === undefined) return
+  if (!isSame(stored, yield* wholeBroadcast(log, stored), broadcast, subject))
+    return yield* refuseInvalid([reused])
+})
 
 /** Stores a broadcast, unless its key names one. Returns its id. */
 export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller: Caller) {
@@ -235,23 +219,23 @@ export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller
   if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
   const log = yield* EventLog
   const subject = subjects.broadcast(gatewaySource, isPlain ? to.channels[0]! : directToken)
-  const name = nameOf(broadcast, caller.id)
-  yield* admit(broadcast, caller, subject, name)
-  const message = {
-    subject,
-    headers: { ...headers, ...publisherHeaders(caller.id) },
-    messageId: name
+  const messageId = nameOf(broadcast, caller.id)
+  // No limit refuses a stored broadcast: its publisher may not have received the response.
+  const first = key === undefined ? undefined : yield* log.named("log", { subject, messageId })
+  if (first !== undefined) {
+    yield* demandSame(first, broadcast, subject)
+    return first
   }
+  yield* admit(broadcast, caller)
+  const message = { subject, headers: { ...headers, ...publisherHeaders(caller.id) }, messageId }
   const { duplicate, seq } = yield* isPlain
     ? log.append("log", { ...message, type: "broadcast/1", body })
-    : log.append("log", { ...message, type: "direct/1", body: yield* directOf(broadcast, name) })
-  if (duplicate && key !== undefined) {
-    const stored = yield* log.at("log", seq)
-    if (
-      stored !== undefined &&
-      !isSame(stored, yield* wholeBroadcast(log, stored), broadcast, subject)
-    )
-      return yield* refuseInvalid([reused])
-  }
+    : log.append("log", {
+        ...message,
+        type: "direct/1",
+        body: yield* directOf(broadcast, messageId)
+      })
+  // Another request with the key was faster.
+  if (duplicate && key !== undefined) yield* demandSame(seq, broadcast, subject)
   return seq
 })
