@@ -13,12 +13,6 @@ import type * as Layer from "effect/Layer"
 const beatMillis = 5_000
 /** Waits without a beat: a minute. */
 const missedMax = 12
-/**
- * The thread takes 12 MiB (Node.js 24; resourceLimits change nothing). It starts when the garbage
- * of the start is collected: the process is no larger with it than it was during its start.
- */
-const startMillis = 45_000
-
 const message =
   "the event loop stood still for a minute: the process ends itself, without a drain. " +
   "Its supervisor must start it again"
@@ -43,8 +37,9 @@ try {
 `
 
 /**
- * Watches from 45 s after the start until the process ends. A process in which a debugger may halt
- * is not watched, nor one for which the system has no thread: the log says so.
+ * Watches from now on until the process ends: what comes from NATS may stop a process that has just
+ * started. A process in which a debugger may halt is not watched, nor one for which the system has
+ * no thread: the log says so. The thread takes 12 MiB (Node.js 24; resourceLimits change nothing).
  */
 export const endAtStandstill = (logging: Layer.Layer<never>): void => {
   const warn = (error: unknown) => {
@@ -52,21 +47,18 @@ export const endAtStandstill = (logging: Layer.Layer<never>): void => {
     void Effect.runPromise(Effect.provide(line, logging))
   }
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  const start = () => {
-    let count = 0
-    const beat = () => {
-      count += 1
-      Atomics.store(beats, 0, url() === undefined ? count : 0)
-    }
-    beat()
-    setInterval(beat, beatMillis).unref()
-    // Neither flags nor preloaded modules of the process are for this thread.
-    const options = { eval: true, name: "standstill", workerData: beats, env: {}, execArgv: [] }
-    try {
-      new Worker(watcher, options).on("error", warn).unref()
-    } catch (error) {
-      warn(error)
-    }
+  let count = 0
+  const beat = () => {
+    count += 1
+    Atomics.store(beats, 0, url() === undefined ? count : 0)
   }
-  setTimeout(start, startMillis).unref()
+  beat()
+  setInterval(beat, beatMillis).unref()
+  // Neither flags nor preloaded modules of the process are for this thread.
+  const options = { eval: true, name: "standstill", workerData: beats, env: {}, execArgv: [] }
+  try {
+    new Worker(watcher, options).on("error", warn).unref()
+  } catch (error) {
+    warn(error)
+  }
 }
