@@ -39,8 +39,9 @@ const tooLate = (waitMillis: number, last: string) =>
     cause: new Error(
       `NATS was not ready within ${waitMillis / 1000} s (${last}). ` +
         "Our login must be permitted to use JetStream, and each stream needs a leader, so a " +
-        "majority of the servers of a cluster must run: `nats server report jetstream` shows " +
-        "them. BELLCAST_NATS_WAIT_SECONDS is how long a start waits"
+        "majority of the servers of a cluster must run, with space on their disks and within " +
+        "max_ha_assets: `nats server report jetstream` shows them. " +
+        "BELLCAST_NATS_WAIT_SECONDS is how long a start waits"
     )
   })
 
