@@ -14,7 +14,7 @@ import { States } from "#nats/follower/states.ts"
 import { type Applied, appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { countRegistrations } from "#nats/kv/audience.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { Consumers, type Delivery, done, later, never } from "#nats/stream/consumer.ts"
+import { Consumers, type Delivery, done, hindered, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
@@ -55,6 +55,7 @@ interface Planner {
   readonly watermark: Watermark["Service"]
   readonly states: States["Service"]
   readonly warn: ReturnType<typeof makeRateLimitedLog>
+  readonly waits: ReturnType<typeof makeRateLimitedLog>
 }
 
 const reject = Effect.fnUntraced(function* (
@@ -191,8 +192,11 @@ const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, star
   if (isOld && (yield* log.last("log", subjects.finished(channel, ref.broadcast))) !== undefined)
     return done
   const applied = yield* Effect.result(watermark.reached(sinceOf(ref), appliedMillis))
-  // No projector runs at the moment: the broadcast waits.
-  if (applied._tag === "Failure") return later(notAppliedAfterMillis)
+  if (applied._tag === "Failure") {
+    const reason = String(applied.failure.cause)
+    yield* planner.waits({ broadcast: ref.broadcast, reason })
+    return hindered(notAppliedAfterMillis, "the projection lacks what came before")
+  }
   const people = yield* peopleOf(planner, to)
   const found = yield* planOf(planner, ref, wanted.given, people, applied.success)
   yield* appendJobs(planner, ref, found)
@@ -242,7 +246,8 @@ export const fanoutLayer = Layer.effectDiscard(
       buckets: yield* Buckets,
       watermark: yield* Watermark,
       states: yield* States,
-      warn: makeRateLimitedLog("broadcasts were rejected")
+      warn: makeRateLimitedLog("broadcasts were rejected"),
+      waits: makeRateLimitedLog("broadcasts wait to be planned")
     }
     const broadcasts = consumers.each(
       ...(["log", "planner", broadcastsInFlight] as const),

@@ -1,6 +1,8 @@
 // Checks what the service depends on, at most once a second for all requests: a check writes, and
 // anybody may request one, also 25 times in a batch.
+
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -8,16 +10,18 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import { monotonicMillis } from "#clock/monotonic.ts"
+import { Nats } from "#nats/connection/connection.ts"
 import { Processes } from "#nats/connection/processes.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { Backlog } from "#nats/watch/backlog.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
 import { Space } from "#nats/watch/space.ts"
-import { Upkeep } from "#nats/watch/upkeep.ts"
+import { type ConsumerHealth, Upkeep } from "#nats/watch/upkeep.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { rolesFault, troubleOf } from "./at-work.ts"
+import { processesOf, type ReaderState, rolesFault, troubleOf } from "./at-work.ts"
 
 export interface HealthOptions {
   /** A check that takes longer counts as failed. */
@@ -101,12 +105,33 @@ const logFailed = (name: string, fields: Readonly<Record<string, unknown>>) => {
   return log(fields)
 }
 
+/** The state of each durable consumer and follower. */
+const readers = Effect.fnUntraced(function* (consumers: ReadonlyArray<ConsumerHealth>) {
+  const { following, waiting } = yield* (yield* Backlog).snapshot
+  const { states, work } = yield* Processes
+  const { refusal } = yield* Nats
+  const now = yield* Clock.currentTimeMillis
+  const readerOf = (reader: string, messages: number, dueAt: number | undefined): ReaderState => ({
+    reader,
+    messages,
+    dueMillis: dueAt && now - dueAt,
+    work: work(reader),
+    consumer: consumers.find(({ consumer }) => consumer === reader),
+    processes: processesOf(reader, states()),
+    refusal: refusal()
+  })
+  return [
+    ...waiting.map(({ consumer, dueAt, messages }) => readerOf(consumer, messages, dueAt)),
+    ...following.map(({ dueAt, follower, messages }) => readerOf(follower, messages, dueAt))
+  ]
+})
+
 const delivery = Effect.gen(function* () {
   const { consumers, missing } = yield* (yield* Upkeep).look
-  const troubles = [
-    ...missing.map((stream) => `${stream} is missing`),
-    ...consumers.flatMap((consumer) => troubleOf(consumer) ?? [])
-  ]
+  const troubles =
+    missing.length > 0
+      ? missing.map((stream) => `${stream} is missing`)
+      : (yield* readers(consumers)).flatMap((reader) => troubleOf(reader) ?? [])
   if (troubles.length === 0) return true
   yield* logFailed("delivery", { reason: troubles.join("; ") })
   return false
@@ -164,7 +189,7 @@ export class Health extends Context.Service<
 
 const make = Effect.fnUntraced(function* (options: HealthOptions) {
   const services = yield* Effect.context<
-    Buckets | EventLog | Processes | ServerHealth | Space | Upkeep
+    Backlog | Buckets | EventLog | Nats | Processes | ServerHealth | Space | Upkeep
   >()
   const scope = yield* Effect.scope
   const added: Array<Check> = []

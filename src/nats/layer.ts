@@ -19,9 +19,10 @@ export const natsLayer = (options: NatsOptions) =>
         EventLog.layer,
         Micro.layer,
         Consumers.layer,
-        Layer.merge(Watermark.layer, Processes.layer).pipe(Layer.provideMerge(PubSub.layer)),
+        Watermark.layer,
         Layer.merge(Followers.layer, Backlog.layer).pipe(Layer.provideMerge(Buckets.layer))
       )
     ),
+    Layer.provideMerge(Processes.layer.pipe(Layer.provideMerge(PubSub.layer))),
     Layer.provideMerge(Nats.layer(options))
   )

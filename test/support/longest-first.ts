@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** Files that take longer than 15 s, the longest first. */
 export const longest = [
+  "integration/heartbeat-progress",
   "integration/standstill",
   "integration/roles-announced",
   "integration/events",

@@ -1,10 +1,9 @@
-// What is wrong with a durable consumer, from where it starts again, and whether it makes progress.
+// What is wrong with a durable consumer, and from where it starts again.
 
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
 import { assert, describe, it } from "vitest"
 import { consumerConfig } from "#nats/stream/consumer-config.ts"
-import type { ConsumerInfo } from "#nats/stream/info.ts"
-import { editOf, grantedOf, progressOf, startAgain } from "#nats/watch/consumer-state.ts"
+import { editOf, grantedOf, startAgain } from "#nats/watch/consumer-state.ts"
 import { streams } from "#streams/index.ts"
 
 const spec = streams.work.consumers.deliver
@@ -16,14 +15,6 @@ const declared = {
   max_waiting: 16_384,
   num_replicas: 0
 } satisfies Partial<ConsumerConfig>
-
-const info = (delivered: number, floor: number, inHand: number, pending: number): ConsumerInfo => ({
-  config: declared,
-  delivered: { stream_seq: delivered },
-  ack_floor: { stream_seq: floor },
-  num_ack_pending: inHand,
-  num_pending: pending
-})
 
 describe("a durable consumer", () => {
   it("is as declared with either form of the filter and either of our starts", () => {
@@ -88,20 +79,5 @@ describe("a durable consumer", () => {
     assert.equal(startAgain({ stream: "the day before", seq: 20 }, stream), 1)
     // The stream was restored from an older copy.
     assert.equal(startAgain({ stream: "yesterday", seq: 80 }, stream), 51)
-  })
-
-  it("stands still while messages are pending and none is delivered or acknowledged", () => {
-    let progress = progressOf(info(10, 5, 3, 4), undefined, 0)
-    progress = progressOf(info(10, 5, 3, 4), progress, 2_000)
-    assert.equal(progress.since, 0)
-    // More messages arrive: still no progress.
-    progress = progressOf(info(10, 5, 3, 9), progress, 4_000)
-    assert.equal(progress.since, 0)
-    progress = progressOf(info(10, 6, 2, 9), progress, 6_000)
-    assert.equal(progress.since, 6_000)
-    // All of it is delivered, and waits for workers or for a next attempt.
-    progress = progressOf(info(19, 6, 9, 0), progress, 8_000)
-    progress = progressOf(info(19, 6, 9, 0), progress, 60_000)
-    assert.equal(progress.since, 60_000)
   })
 })

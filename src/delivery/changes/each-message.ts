@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { Message } from "#domain/messages/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import { HandlerProgress } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 
 /** Messages that are handled at the same time. */
@@ -25,7 +26,9 @@ export const eachMessage = Effect.fnUntraced(function* <T extends Kind>(
   const handleSome = Effect.suspend(() => {
     const list = some
     some = []
-    return Effect.forEach(list, each, { concurrency: atOnce, discard: true })
+    return Effect.forEach(list, each, { concurrency: atOnce, discard: true }).pipe(
+      Effect.andThen(Effect.flatMap(HandlerProgress, ({ goesOn }) => goesOn))
+    )
   })
   yield* log.replay("work", [filter], ({ at, message, subject }) => {
     if (message.type === type) some.push({ message: message as Message<T>, subject, storedAt: at })

@@ -10,7 +10,7 @@ import type { Message } from "#domain/messages/messages.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { ReadMemory } from "#memory/read-memory.ts"
-import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
+import { type Delivery, done, hindered, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { pad, sealedAtOnce } from "../push/encrypt.ts"
@@ -120,7 +120,7 @@ export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payloa
       const claimed = isFirst ? claim.first(message, found) : claim.again(message, found)
       // Both wait for the disk of nats-server. One after the other would delay the first push.
       const past = yield* alongside(claimed, appendNext(log, tools, message, false))
-      if (past === "taken") return later(takenMillis)
+      if (past === "taken") return hindered(takenMillis, "another worker has the shard")
       const next = appendNext(log, tools, message, true)
       const run = runShard(tools, message, past, found, pushed, next)
       const { isPostponed, left } = yield* run

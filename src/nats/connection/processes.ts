@@ -10,6 +10,7 @@ import { nextMultiple } from "#clock/monotonic.ts"
 import { type Role, roles } from "#config"
 import { subjects } from "#streams/subjects.ts"
 import { PubSub } from "./pubsub.ts"
+import { WorkReport, WorkTally } from "./work-tally.ts"
 
 /** At the moments of the looks of an idle process, which then wakes for both at once. */
 const announceMillis = 3_000
@@ -17,13 +18,17 @@ const announceMillis = 3_000
 const forgottenMillis = 10_000
 /** Only the service may publish on the subject: a larger number is a mistake. */
 const processesMax = 1_000
+/** The same of readers, of which there are seven. */
+const readersMax = 100
 
 const Announcement = Schema.Struct({
   v: Schema.Literal(1),
   /** An id that the process makes at its start. */
   process: Schema.String,
   /** None: the process ends. Roles that this version does not know are ignored. */
-  roles: Schema.Array(Schema.String)
+  roles: Schema.Array(Schema.String),
+  /** What the process does as a reader of messages. */
+  work: Schema.optionalKey(Schema.Array(WorkReport))
 })
 
 const decode = Schema.decodeUnknownExit(Announcement)
@@ -36,15 +41,33 @@ export interface RoleState {
   readonly absentMillis: number
 }
 
+/** What all processes do with the messages of a reader: a durable consumer or a follower. */
+export interface Work {
+  readonly reader: string
+  /** How long ago a message ended last, as far as this process heard. */
+  readonly endedMillis: number
+  /** The longest time for which a process has had messages that do not end; 0: none has. */
+  readonly takenMillis: number
+  /** Why they do not end, if their process says so. */
+  readonly reason: string | undefined
+  /** The longest time for which NATS has refused messages to a process; 0: to none. */
+  readonly refusedMillis: number
+}
+
+interface Heard {
+  readonly roles: ReadonlyArray<string>
+  readonly work: ReadonlyArray<WorkReport>
+  readonly at: number
+}
+
 /**
  * What a process heard of all processes, itself included. While its own announcements do not come
  * back, nothing is known: the state is that of the last one. Times: those of `performance`.
  */
 export class ProcessList {
-  readonly #heard = new Map<
-    string,
-    { readonly roles: ReadonlyArray<string>; readonly at: number }
-  >()
+  readonly #heard = new Map<string, Heard>()
+  /** When a message of a reader ended last. */
+  readonly #endedAt = new Map<string, number>()
   /** When somebody announced a role last, or that it ends. */
   readonly #runAt = new Map<string, number>()
   readonly #own: string
@@ -67,7 +90,7 @@ export class ProcessList {
   receive(body: unknown, now: number): void {
     const decoded = decode(body)
     if (decoded._tag === "Failure") return
-    const { process, roles: named } = decoded.value
+    const { process, roles: named, work = [] } = decoded.value
     if (process === this.#own) {
       if (now - this.#hearingAt > forgottenMillis) this.#hearingSince = now
       this.#hearingAt = now
@@ -78,7 +101,15 @@ export class ProcessList {
       if (roles.some((each) => each === role)) this.#runAt.set(role, now)
     this.#heard.delete(process)
     if (named.length > 0 && this.#heard.size < processesMax)
-      this.#heard.set(process, { roles: named, at: now })
+      this.#heard.set(process, { roles: named, work, at: now })
+    for (const { endedMillis, reader } of work) this.#noteEnd(reader, endedMillis, now)
+  }
+
+  #noteEnd(reader: string, endedMillis: number | undefined, now: number): void {
+    const former = this.#endedAt.get(reader)
+    if (endedMillis === undefined || (former === undefined && this.#endedAt.size >= readersMax))
+      return
+    this.#endedAt.set(reader, Math.max(former ?? Number.NEGATIVE_INFINITY, now - endedMillis))
   }
 
   /** False: this process announces itself, and for 10 s has not received that. */
@@ -87,12 +118,30 @@ export class ProcessList {
     return now - since <= forgottenMillis
   }
 
+  #running(now: number): ReadonlyArray<Heard> {
+    return [...this.#heard.values()].filter(({ at }) => this.#age(at, now) <= forgottenMillis)
+  }
+
+  /** What all processes do as this reader. */
+  work(reader: string, now: number): Work {
+    const reports = this.#running(now).flatMap(({ at, work }) =>
+      work.filter((each) => each.reader === reader).map((each) => ({ ...each, age: now - at }))
+    )
+    const longest = (millis: (report: WorkReport) => number | undefined) =>
+      Math.max(0, ...reports.map((each) => (millis(each) ?? -Infinity) + each.age))
+    return {
+      reader,
+      endedMillis: this.#age(this.#endedAt.get(reader) ?? Number.NEGATIVE_INFINITY, now),
+      takenMillis: longest(({ takenMillis }) => takenMillis),
+      reason: reports.find(({ reason }) => reason !== undefined)?.reason,
+      refusedMillis: longest(({ refusedMillis }) => refusedMillis)
+    }
+  }
+
   /** Every role, in the order of the settings. */
   states(now: number): ReadonlyArray<RoleState> {
     const known = this.isKnown(now) ? now : this.#hearingAt
-    const running = [...this.#heard.values()].filter(
-      ({ at }) => this.#age(at, known) <= forgottenMillis
-    )
+    const running = this.#running(known)
     return roles.map((role) => {
       const processes = running.filter(({ roles: named }) => named.includes(role)).length
       const absent = processes > 0 ? 0 : this.#age(this.#runAt.get(role) ?? 0, known)
@@ -111,6 +160,10 @@ export class Processes extends Context.Service<
   {
     /** Announces that this process runs these roles, until the scope closes. */
     readonly announce: (own: ReadonlyArray<Role>) => Effect.Effect<void, never, Scope.Scope>
+    /** What this process does with the messages that it reads. It announces that, too. */
+    readonly tally: WorkTally
+    /** What all processes do as a reader. Where nobody heard of an end, that of the silence. */
+    readonly work: (reader: string) => Work
     /** Every role, and how many processes run it. */
     readonly states: () => ReadonlyArray<RoleState>
     /** False: NATS does not bring back what this process announces, so nothing is known. */
@@ -123,9 +176,15 @@ export class Processes extends Context.Service<
       const pubsub = yield* PubSub
       const own = (yield* Random.nextInt).toString(36)
       const list = new ProcessList(own)
+      const tally = new WorkTally()
       yield* pubsub.subscribe(subjects.process, (body) => list.receive(body, performance.now()))
       const publish = (named: ReadonlyArray<Role>) =>
-        pubsub.publish(subjects.process, { v: 1, process: own, roles: named })
+        pubsub.publish(subjects.process, {
+          v: 1,
+          process: own,
+          roles: named,
+          work: tally.report()
+        })
       return Processes.of({
         announce: Effect.fnUntraced(function* (named) {
           list.begin(performance.now())
@@ -136,6 +195,8 @@ export class Processes extends Context.Service<
           )
           yield* Effect.forkScoped(Effect.forever(next))
         }),
+        tally,
+        work: (reader) => list.work(reader, performance.now()),
         states: () => list.states(performance.now()),
         isKnown: () => list.isKnown(performance.now())
       })

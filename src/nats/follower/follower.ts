@@ -11,6 +11,8 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { runForever } from "../connection/forever.ts"
+import { Processes } from "../connection/processes.ts"
+import type { WorkTally } from "../connection/work-tally.ts"
 import { Buckets } from "../kv/bucket.ts"
 import type { Mark, Revisions } from "../kv/values.ts"
 import type { Stored } from "../stream/stored.ts"
@@ -64,7 +66,8 @@ export class Followers extends Context.Service<
       const nats = yield* Nats
       const buckets = yield* Buckets
       const holder = (yield* Random.nextInt).toString(36)
-      const context: RunContext = { nats, buckets, holder, running: new Set() }
+      const { tally } = yield* Processes
+      const context: RunContext = { nats, buckets, tally, holder, running: new Set() }
       return Followers.of({
         follow: (name, start) => forever(name, leased(context, name, run(context, name, start))),
         hold: (name, held) => forever(name, leased(context, name, held)),
@@ -77,6 +80,7 @@ export class Followers extends Context.Service<
 interface RunContext {
   readonly nats: Nats["Service"]
   readonly buckets: Buckets["Service"]
+  readonly tally: WorkTally
   /** Identifies this process as the holder of a lease. */
   readonly holder: string
   /** The followers whose lease this process has. */
@@ -130,7 +134,7 @@ const latest = (last: Last, { at, seq }: Stored): Last =>
   last !== undefined && last.seq >= seq ? last : { seq, at }
 
 const applyAll = Effect.fnUntraced(function* (
-  { buckets, nats }: RunContext,
+  { buckets, nats, tally }: RunContext,
   follower: Follower,
   checkpoint: Checkpoint
 ) {
@@ -147,6 +151,7 @@ const applyAll = Effect.fnUntraced(function* (
     if (inbox.waiting.length > 0) {
       const batch = takeBatch(inbox)
       yield* follower.apply(batch)
+      tally.end(checkpoint.name)
       applied = batch.at(-1)!.seq
       last = latest(last, batch.at(-1)!)
       if (pauseMillis > 0 && inbox.waiting.length < batchMax) yield* Effect.sleep(pauseMillis)

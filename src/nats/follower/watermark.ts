@@ -12,6 +12,7 @@ import { MinimumRevisions } from "#domain/job.ts"
 import { subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
 import { NatsUnavailable } from "../connection/errors.ts"
+import { Processes, type RoleState } from "../connection/processes.ts"
 import { PubSub } from "../connection/pubsub.ts"
 
 /**
@@ -65,6 +66,7 @@ export class Watermark extends Context.Service<
     Effect.gen(function* () {
       const { listen, nc } = yield* Nats
       const pubsub = yield* PubSub
+      const { states } = yield* Processes
       const state: State = {
         latest: { log: 0, floor: { subscriptions: 0, registrations: 0 } },
         own: undefined,
@@ -75,7 +77,7 @@ export class Watermark extends Context.Service<
       yield* respond(listen, state)
       yield* Effect.forkScoped(Effect.forever(requestForAll(nc, state)))
       return Watermark.of({
-        reached: (seq, timeoutMillis) => reached(state, seq, timeoutMillis),
+        reached: (seq, timeoutMillis) => reached(state, states, seq, timeoutMillis),
         announce: (applied) =>
           Effect.sync(() => {
             state.own = applied
@@ -160,7 +162,19 @@ const requestForAll = Effect.fnUntraced(function* (nc: NatsConnection, state: St
   }
 })
 
-const reached = Effect.fnUntraced(function* (state: State, seq: number, timeoutMillis: number) {
+/** Whether this process knows that no other one, and not itself, projects. */
+const isAway = (states: ReadonlyArray<RoleState>): boolean =>
+  states.some(
+    ({ absentMillis, processes, role }) =>
+      role === "projection" && processes === 0 && absentMillis > 0
+  )
+
+const reached = Effect.fnUntraced(function* (
+  state: State,
+  states: Processes["Service"]["states"],
+  seq: number,
+  timeoutMillis: number
+) {
   if (state.latest.log >= seq) return state.latest
   const waiter = { seq, since: yield* monotonicMillis, applied: Deferred.makeUnsafe<Applied>() }
   state.waiters.add(waiter)
@@ -173,6 +187,10 @@ const reached = Effect.fnUntraced(function* (state: State, seq: number, timeoutM
   return yield* new NatsUnavailable({
     operation: "projection",
     reason: { _tag: "NotApplied", seq },
-    cause: new Error(`sequence ${seq} was not applied within ${timeoutMillis} ms`)
+    cause: new Error(
+      isAway(states())
+        ? "no process runs the role projection: start one (BELLCAST_ROLES)"
+        : `sequence ${seq} was not applied within ${timeoutMillis} ms`
+    )
   })
 })

@@ -13,17 +13,20 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { runForever } from "../connection/forever.ts"
+import { Processes } from "../connection/processes.ts"
+import type { WorkTally } from "../connection/work-tally.ts"
 import type { StreamKey } from "./append.ts"
 import { makePulling, type Pulling } from "./pull.ts"
 import { type Stored, storedOfGiven } from "./stored.ts"
 
 /**
  * How a handler ends. Done: acknowledge. Later: deliver again after a delay. Never: do not deliver
- * again. Leave: say nothing; another worker has the message.
+ * again. Leave: say nothing; another worker has the message. A message with a hindrance has not
+ * ended: something that it needs is away.
  */
 export type Ack =
   | { readonly _tag: "Done" }
-  | { readonly _tag: "Later"; readonly afterMillis: number }
+  | { readonly _tag: "Later"; readonly afterMillis: number; readonly hindrance?: string }
   | { readonly _tag: "Never"; readonly reason: string }
   | { readonly _tag: "Leave" }
 export const leave: Ack = { _tag: "Leave" }
@@ -31,6 +34,12 @@ export const done: Ack = { _tag: "Done" }
 export const later = (afterMillis: number): Ack => ({
   _tag: "Later",
   afterMillis
+})
+/** Delivers again what cannot be handled now, and says why: the heartbeat may show it. */
+export const hindered = (afterMillis: number, hindrance: string): Ack => ({
+  _tag: "Later",
+  afterMillis,
+  hindrance
 })
 export const never = (reason: string): Ack => ({ _tag: "Never", reason })
 
@@ -75,6 +84,15 @@ const laterMillisMax = 24 * 60 * 60_000
 const manyDeliveries = 100
 const again = "500 millis"
 
+/**
+ * For handlers that take long: says that a part of the message ended, such as some of the pushes of
+ * a shard. Outside of a handler it does nothing.
+ */
+export const HandlerProgress = Context.Reference<{ readonly goesOn: Effect.Effect<void> }>(
+  "bellcast/nats/HandlerProgress",
+  { defaultValue: () => ({ goesOn: Effect.void }) }
+)
+
 export class Consumers extends Context.Service<
   Consumers,
   {
@@ -97,12 +115,19 @@ export class Consumers extends Context.Service<
     Consumers,
     Effect.gen(function* () {
       const nats = yield* Nats
+      const { tally } = yield* Processes
       return Consumers.of({
         each: (stream, durable, concurrency, handle, giveUp) => {
           const spec = specOf(stream, durable)
           const logs = logsOf(spec.name)
+          const { name } = spec
           const guarded = makeGuard(logs, handle, giveUp)
-          const run = consume(nats, stream, spec, concurrency, guarded, logs)
+          const goesOn = { goesOn: Effect.sync(() => tally.end(name)) }
+          const told: typeof guarded = (msg) =>
+            Effect.provideService(guarded(msg), HandlerProgress, goesOn)
+          const run = consume(nats, stream, spec, concurrency, told, { logs, tally }).pipe(
+            Effect.tapError(() => Effect.sync(() => tally.refuse(name)))
+          )
           return runForever(Effect.scoped(run), again, logs.restarted)
         }
       })
@@ -136,6 +161,12 @@ const logsOf = (name: string) => ({
 })
 type Logs = ReturnType<typeof logsOf>
 
+/** Where a consumer reports what becomes of its messages. */
+interface Reports {
+  readonly logs: Logs
+  readonly tally: WorkTally
+}
+
 /** A handler that ends each message, whatever happens. */
 type Guarded<R> = (msg: JsMsg) => Effect.Effect<Ack, never, R>
 
@@ -148,7 +179,10 @@ const makeGuard = <E, R>(logs: Logs, handle: Handle<E, R>, giveUp: GiveUp<E, R>)
   /** How often the handler died, by the sequence of the message. */
   const deaths = new Map<number, number>()
   const again = (seq: number, cause: Cause.Cause<E>) =>
-    Effect.as(logs.failed({ seq, err: Cause.squash(cause) }), later(failedAfterMillis))
+    Effect.as(
+      logs.failed({ seq, err: Cause.squash(cause) }),
+      hindered(failedAfterMillis, "their handler fails, and the log of its process says why")
+    )
   const ended = Effect.fnUntraced(function* (msg: JsMsg, cause: Cause.Cause<E>) {
     const { seq } = msg
     if (!Cause.hasDies(cause)) return yield* again(seq, cause)
@@ -187,7 +221,7 @@ const consume = Effect.fnUntraced(function* <R>(
   spec: ConsumerSpec,
   concurrency: number,
   handle: Guarded<R>,
-  logs: Logs
+  { logs, tally }: Reports
 ) {
   const { name } = spec
   const failed = unavailable(`consume ${name}`)
@@ -195,16 +229,19 @@ const consume = Effect.fnUntraced(function* <R>(
     js.consumers.get(streams[stream].name, name)
   )
   const pulling = yield* Effect.acquireRelease(
-    Effect.sync(() => makePulling(consumer)),
+    Effect.sync(() => makePulling(consumer, () => tally.accept(name))),
     ({ stop }) => Effect.sync(stop)
   )
   const inHand: InHand = new Map()
   // Pull only for idle workers: a message that waits in a process expires, and no other process
   // gets it.
   const worker = nextOf(pulling, failed).pipe(
-    Effect.flatMap((msg) => handleOne(logs, inHand, msg, handle)),
+    Effect.flatMap((msg) => handleOne({ logs, tally }, name, inHand, msg, handle)),
     // A worker that cannot pull must not stop the others, which may have messages.
-    Effect.catch(({ cause }) => Effect.delay(logs.unpulled({ reason: String(cause) }), again)),
+    Effect.catch(({ cause }) => {
+      tally.refuse(name)
+      return Effect.delay(logs.unpulled({ reason: String(cause) }), again)
+    }),
     Effect.forever
   )
   // Runs until the scope closes, so also while uninterruptible workers finish their messages.
@@ -234,6 +271,9 @@ const deliveryOf = (msg: JsMsg): Delivery => ({
   deliveryCount: msg.info.deliveryCount
 })
 
+/** The message is over, but nothing came of it: no progress. */
+const isGivenUp = (ack: Ack): boolean => ack._tag === "Never" && ack.reason === gaveUp
+
 const acknowledge = (msg: JsMsg, ack: Ack): void => {
   if (ack._tag === "Done") msg.ack()
   else if (ack._tag === "Later") msg.nak(Math.min(ack.afterMillis, laterMillisMax))
@@ -241,7 +281,8 @@ const acknowledge = (msg: JsMsg, ack: Ack): void => {
 }
 
 const handleOne = Effect.fnUntraced(function* <R>(
-  { redelivered }: Logs,
+  { logs: { redelivered }, tally }: Reports,
+  reader: string,
   inHand: InHand,
   msg: JsMsg,
   handle: Guarded<R>
@@ -253,7 +294,12 @@ const handleOne = Effect.fnUntraced(function* <R>(
   const { deliveryCount } = msg.info
   if (deliveryCount % manyDeliveries === 0)
     yield* redelivered({ seq: msg.seq, deliveries: deliveryCount })
+  tally.take(reader, msg.seq)
   const ack = yield* handle(msg)
   acknowledge(inHand.get(msg.seq)!, ack)
+  if (ack._tag === "Later" && ack.hindrance !== undefined)
+    tally.hinder(reader, msg.seq, ack.hindrance)
+  else if (ack._tag === "Leave" || isGivenUp(ack)) tally.drop(reader, msg.seq)
+  else tally.end(reader, msg.seq)
   inHand.delete(msg.seq)
 }, Effect.uninterruptible)

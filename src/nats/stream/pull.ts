@@ -32,8 +32,8 @@ export interface Pulling {
   readonly stop: () => void
 }
 
-/** Pulls while a worker waits. At most one pull is open. */
-export const makePulling = (consumer: Consumer): Pulling => {
+/** Pulls while a worker waits. At most one pull is open. `accepted`: called after each. */
+export const makePulling = (consumer: Consumer, accepted: () => void): Pulling => {
   const waiting = new Set<Take>()
   let open = false
   let stopped = false
@@ -62,6 +62,7 @@ export const makePulling = (consumer: Consumer): Pulling => {
       isKnown = true
       const messages = await consumer.fetch({ max_messages, expires: expiresMillis })
       for await (const msg of messages) giveOut(msg)
+      accepted()
     }
   }
 

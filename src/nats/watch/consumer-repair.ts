@@ -24,8 +24,6 @@ import {
   editOf,
   type Granted,
   grantedOf,
-  type Progress,
-  progressOf,
   startAgain
 } from "./consumer-state.ts"
 
@@ -56,8 +54,9 @@ export interface ConsumerInCare {
   acknowledged: Acknowledged | undefined
   /** What NATS made of the declaration when this process changed the consumer to it. */
   granted: Granted
-  progress: Progress | undefined
   pending: number
+  /** Set: so many unacknowledged messages, which is as many as NATS gives out. */
+  cappedAt: number | undefined
   trouble: Trouble | undefined
   /** By the clock of `performance`. */
   changedBackAt: number
@@ -84,6 +83,10 @@ const makeLogs = (name: string) => ({
       "Bellcast: it is left so for a minute",
     Effect.logError
   ),
+  unrepaired: makeRateLimitedLog(
+    `NATS does not let this process repair the consumer ${name}`,
+    Effect.logError
+  ),
   resumed: makeRateLimitedLog(`the consumer ${name} was paused: it is resumed`),
   paused: makeRateLimitedLog(
     `the consumer ${name} is paused, and what it delivers waits: if no rebuild is running, start ` +
@@ -97,16 +100,17 @@ export const careFor = ({ consumer, stream }: (typeof consumers)[number]): Consu
   log: makeLogs(consumer.name),
   acknowledged: undefined,
   granted: {},
-  progress: undefined,
   pending: 0,
+  cappedAt: undefined,
   trouble: undefined,
   changedBackAt: Number.NEGATIVE_INFINITY
 })
 
 /** Remembers how far the consumer is, for the case that it is deleted before the next look. */
 const remember = (care: ConsumerInCare, info: ConsumerInfo, { created }: StreamInfo) => {
-  care.progress = progressOf(info, care.progress, performance.now())
+  const { max_ack_pending: max = 0 } = info.config
   care.pending = info.num_pending
+  care.cappedAt = max > 0 && info.num_ack_pending >= max ? max : undefined
   care.acknowledged = { stream: created, seq: info.ack_floor.stream_seq }
 }
 
@@ -193,6 +197,20 @@ const resume = Effect.fnUntraced(function* (tools: Tools, care: ConsumerInCare) 
   yield* log.resumed(fields)
 })
 
+/** Leaves a trouble as it is, and says why, where NATS does not let this process repair it. */
+const orLeave = <A, E extends { readonly cause: unknown }>(
+  care: ConsumerInCare,
+  trouble: Trouble,
+  repair: Effect.Effect<A, E>
+): Effect.Effect<void> =>
+  Effect.matchEffect(repair, {
+    onSuccess: () => Effect.void,
+    onFailure: ({ cause }) => {
+      care.trouble = trouble
+      return care.log.unrepaired({ trouble, reason: String(cause) })
+    }
+  })
+
 /** Looks at one consumer and repairs it. Fails if NATS cannot be asked. */
 export const lookAt = Effect.fnUntraced(function* (
   tools: Tools,
@@ -202,14 +220,16 @@ export const lookAt = Effect.fnUntraced(function* (
   const { log, spec, stream } = care
   const info = yield* consumerInfo(tools.nats, stream, spec.name, timeoutMillis)
   if (info === undefined) {
-    care.trouble = "missing"
-    const { from, isMade } = yield* makeAgain(tools, care, found)
-    return isMade ? yield* log.missing({ consumer: spec.name, stream, from }) : undefined
+    const made = Effect.flatMap(makeAgain(tools, care, found), ({ from, isMade }) =>
+      isMade ? log.missing({ consumer: spec.name, stream, from }) : Effect.void
+    )
+    return yield* orLeave(care, "missing", made)
   }
   const edit = editOf(info.config, spec, care.granted)
   // The position of a consumer that loses messages says nothing.
   if (edit === undefined || edit.update !== undefined) remember(care, info, found)
-  if (edit !== undefined) return yield* changeBack(tools, care, found, info.config, edit)
-  if (info.paused === true) return yield* resume(tools, care)
+  if (edit !== undefined)
+    return yield* orLeave(care, "changed", changeBack(tools, care, found, info.config, edit))
+  if (info.paused === true) return yield* orLeave(care, "paused", resume(tools, care))
   care.trouble = undefined
 })

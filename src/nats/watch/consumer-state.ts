@@ -1,9 +1,8 @@
 // Judges a durable consumer by what the server says of it: whether somebody paused or changed it,
-// from where it starts when it is made again, and whether its messages make progress. Pure.
+// and from where it starts when it is made again. Pure.
 import { type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { consumerConfig } from "../stream/consumer-config.ts"
-import type { ConsumerInfo } from "../stream/info.ts"
 
 /**
  * What an update must clear: with these, pulls are refused, messages lack their bodies, delays of
@@ -113,24 +112,3 @@ export const startAgain = (
   stream: { readonly created: string; readonly lastSeq: number }
 ): number =>
   seen === undefined || seen.stream !== stream.created ? 1 : Math.min(seen.seq, stream.lastSeq) + 1
-
-/** What has changed when messages were delivered or acknowledged. */
-const tokenOf = (info: ConsumerInfo): string =>
-  `${info.delivered.stream_seq} ${info.ack_floor.stream_seq} ${info.num_ack_pending}`
-
-export interface Progress {
-  readonly token: string
-  /** By the clock of `performance`: since when messages wait and none was delivered or answered. */
-  readonly since: number
-}
-
-/** Follows the progress of a consumer from one look to the next. */
-export const progressOf = (
-  info: ConsumerInfo,
-  before: Progress | undefined,
-  now: number
-): Progress => {
-  const token = tokenOf(info)
-  const isWaiting = info.num_pending > 0 && before?.token === token
-  return { token, since: isWaiting ? before.since : now }
-}

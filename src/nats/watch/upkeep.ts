@@ -37,8 +37,8 @@ export interface ConsumerHealth {
   readonly trouble: Trouble | undefined
   /** Messages that were not delivered to a worker yet. */
   readonly pending: number
-  /** Milliseconds in which messages were pending and none was delivered or acknowledged. */
-  readonly idleMillis: number
+  /** Set: NATS gives out no more, because so many messages are not acknowledged. */
+  readonly cappedAt: number | undefined
 }
 
 export interface UpkeepState {
@@ -112,14 +112,14 @@ export class Upkeep extends Context.Service<
 }
 
 const healthOf = (
-  { pending, progress, spec, stream, trouble }: ConsumerInCare,
+  { cappedAt, pending, spec, stream, trouble }: ConsumerInCare,
   missing: ReadonlyArray<string>
 ): ConsumerHealth => ({
   stream,
   consumer: spec.name,
   trouble: missing.includes(stream) ? "missing" : trouble,
   pending,
-  idleMillis: progress === undefined ? 0 : performance.now() - progress.since
+  cappedAt
 })
 
 const streamLost = makeRateLimitedLog(

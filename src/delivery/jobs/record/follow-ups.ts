@@ -8,7 +8,7 @@ import { monotonicMillis } from "#clock/monotonic.ts"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import { type Ack, later } from "#nats/stream/consumer.ts"
+import { type Ack, hindered } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { Space } from "#nats/watch/space.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -71,7 +71,8 @@ export const postponedMillis = (deliveryCount: number): number =>
   Math.min(postponedMillisMax, laterMillisMin * 2 ** Math.min(16, deliveryCount - 1))
 
 /** A job with postponed writes is delivered again. */
-export const laterPostponed = (deliveryCount: number): Ack => later(postponedMillis(deliveryCount))
+export const laterPostponed = (deliveryCount: number): Ack =>
+  hindered(postponedMillis(deliveryCount), "what follows from an outcome cannot be stored")
 
 /** Makes a write; false: it is postponed. */
 export type StoreOrPostpone = (

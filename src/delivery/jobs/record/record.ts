@@ -17,6 +17,7 @@ import type { PushResult } from "#domain/outcome.ts"
 import { otherPushService, pushServiceAt } from "#domain/subscription/push-services.ts"
 import { States } from "#nats/follower/states.ts"
 import { freshId } from "#nats/stream/append.ts"
+import { HandlerProgress } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -178,6 +179,16 @@ interface OutcomeBody {
   readonly run?: number
 }
 
+/** Appends an outcome. A shard of a broadcast with a rate may be in hand for minutes. */
+const append = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  message: Parameters<EventLog["Service"]["append"]>[1] & { readonly body: OutcomeBody }
+) {
+  const { seq } = yield* log.append("work", message).pipe(untilWritten)
+  if (message.body.results.length > 0) yield* (yield* HandlerProgress).goesOn
+  return seq
+})
+
 export const makeRecord = Effect.gen(function* () {
   const log = yield* EventLog
   const { orderOf } = yield* States
@@ -238,7 +249,7 @@ export const makeRecord = Effect.gen(function* () {
       const at = yield* Clock.currentTimeMillis
       const id = yield* freshId
       const message = { subject, type: "outcome/1", body: { ...body, at }, expect, id } as const
-      return (yield* log.append("work", message).pipe(untilWritten)).seq
+      return yield* append(log, message)
     })
   }
 })
