@@ -1,6 +1,10 @@
 // Which push services a process remembers, while clients make up hosts.
-import { assert, describe, it } from "vitest"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { makePlaces } from "#delivery/jobs/places.ts"
 import { makeOrigins, type Origin, provenMax, unprovenMax } from "#delivery/push-service/origins.ts"
+import { PushService } from "#delivery/push-service/push-service.ts"
+import { pushesAt } from "#test/judged-pushes.ts"
 
 const hour = 60 * 60_000
 /** Origins below `*.genuine.org` and `*.other.org`. */
@@ -76,12 +80,52 @@ describe("what a process remembers of push services", () => {
     assert.lengthOf(forgotten, provenMax - 1)
   })
 
-  it("gives made-up hosts one share of a pattern together, and proven ones each their own", () => {
+  it("gives each host a share that responds, and made-up ones two of a pattern together", () => {
     const { origins, use } = tableOf()
     use("https://a.genuine.org").accepted(0)
-    use(madeUp(0))
-    assert.equal(origins.shareOf("a.genuine.org"), "a.genuine.org")
-    assert.equal(origins.shareOf("x0.genuine.org"), "*.genuine.org")
-    assert.equal(origins.shareOf("never-seen.genuine.org"), "*.genuine.org")
+    use("https://b.genuine.org").noteResponse(true)
+    use(madeUp(0)).noteResponse(false)
+    use(madeUp(1))
+    const own = (name: string) => ({ name, isOwn: true })
+    assert.deepEqual(origins.shareOf("a.genuine.org"), own("a.genuine.org"))
+    assert.deepEqual(origins.shareOf("b.genuine.org"), own("b.genuine.org"))
+    const untried = { name: "new *.genuine.org", isOwn: false }
+    assert.deepEqual(origins.shareOf("x0.genuine.org"), {
+      ...untried,
+      name: "silent *.genuine.org"
+    })
+    assert.deepEqual(origins.shareOf("x1.genuine.org"), untried)
+    assert.deepEqual(origins.shareOf("never-seen.genuine.org"), untried)
   })
+})
+
+describe("retries to made-up hosts that do not respond", () => {
+  const options = { pushesUnderWayMax: 1, retryBaseMillis: 10, breakerOpenMillis: 10 }
+  const push = pushesAt(0)("someone")
+
+  it.effect("leave places to hosts of their pattern that were not tried, or that respond", () =>
+    Effect.gen(function* () {
+      const { origins, use } = tableOf()
+      const placed = makePlaces()
+      const retry = (host: string) =>
+        placed(origins.shareOf(host), Effect.as(Effect.yieldNow, "sent"), "full")
+      const pushServiceAt = (name: string) =>
+        new PushService(name, "key", {
+          ...{ ...options, hasHeadroom: () => true },
+          remembered: use(name)
+        })
+      for (let i = 0; i < 100; i++) pushServiceAt(madeUp(i)).failed("timeout", push, 0)
+      for (let i = 0; i < 100; i++)
+        yield* Effect.forkChild(placed(origins.shareOf(`x${i}.genuine.org`), Effect.never, "full"))
+      yield* Effect.yieldNow
+      assert.strictEqual(yield* retry("x0.genuine.org"), "full")
+      assert.strictEqual(yield* retry("a.genuine.org"), "sent")
+      const refusing = pushServiceAt("https://a.genuine.org")
+      refusing.judge({ kind: "failed", reason: "server-error" }, push, 503, 0)
+      for (let i = 0; i < 40; i++)
+        yield* Effect.forkChild(placed(origins.shareOf("a.genuine.org"), Effect.never, "full"))
+      yield* Effect.yieldNow
+      assert.strictEqual(yield* retry("a.genuine.org"), "sent")
+    })
+  )
 })

@@ -25,6 +25,8 @@ export class Origin {
   /** It accepted a push, and is remembered for that. */
   isProven = false
   acceptedAt = Number.NEGATIVE_INFINITY
+  /** Whether the last push to it got a response. Undefined: none was sent. */
+  responds: boolean | undefined
   readonly #pattern: Pattern
 
   constructor(name: string, pattern: Pattern) {
@@ -35,6 +37,11 @@ export class Origin {
   /** Notes that it is used. */
   used(): void {
     if (!this.isProven) this.#pattern.used(this)
+  }
+
+  /** Notes whether a push got a response. */
+  noteResponse(came: boolean): void {
+    this.responds = came
   }
 
   /** Notes an accepted push. `now`: by the monotonic clock. */
@@ -90,6 +97,12 @@ export interface Table<A> {
   readonly all: () => Iterable<A>
 }
 
+/** What hosts have together, or one host alone. */
+export interface Share {
+  readonly name: string
+  readonly isOwn: boolean
+}
+
 /** `patternOf` returns the entry of the allow-list that a host falls under. */
 export const makeOrigins = (patternOf: (host: string) => string) => {
   const origins = new Map<string, Origin>()
@@ -140,9 +153,17 @@ export const makeOrigins = (patternOf: (host: string) => string) => {
       }
     },
 
-    /** By which name a host shares what it may take: unproven ones of a pattern share one. */
-    shareOf: (host: string): string =>
-      origins.get(`https://${host}`)?.isProven === true ? host : patternOf(host)
+    /**
+     * Returns the share of a host in what there is for retries. Hosts that respond have one each.
+     * Of the others below a pattern, those whose last push got no response share one, and those
+     * without a push share another: made-up hosts must not keep a genuine one from its first push.
+     */
+    shareOf: (host: string): Share => {
+      const { isProven = false, responds } = origins.get(`https://${host}`) ?? {}
+      if (isProven || responds === true) return { name: host, isOwn: true }
+      const kind = responds === undefined ? "new" : "silent"
+      return { name: `${kind} ${patternOf(host)}`, isOwn: false }
+    }
   }
 }
 

@@ -22,8 +22,8 @@ export interface PushServiceOptions {
   readonly hasHeadroom: () => boolean
   /** See mass-gone.ts. Default: nothing is known. */
   readonly knownFrom?: () => number
-  /** Is told of accepted pushes. Default: nothing is. */
-  readonly remembered?: Pick<Origin, "accepted">
+  /** Notes accepted pushes and responses. Default: nothing does. */
+  readonly remembered?: Pick<Origin, "accepted" | "noteResponse">
 }
 
 /** After a rotation of keys, all processes have the same ones within this time. */
@@ -140,6 +140,7 @@ export class PushService {
 
   /** Notes that no response came. The attempt counts; pushes wait if the breaker opens with it. */
   failed(reason: RetryReason, { sentAt, subscription }: Push, now: number): ReadonlyArray<Notice> {
+    this.#remembered?.noteResponse(false)
     // The name may be this subscription's own, with no address or a forbidden one: strikes decide.
     if (reason !== "unknown-host" && reason !== "address-not-allowed") {
       const change = this.#connectivity.failed(subscription, sentAt, now)
@@ -156,6 +157,7 @@ export class PushService {
     now: number
   ): { readonly judged: AttemptResult; readonly notices: ReadonlyArray<Notice> } {
     const result = this.#meant(response, push.storedAt, now)
+    this.#remembered?.noteResponse(true)
     if (this.#connectivity.responded(now)) this.#notices.reached()
     if (result.kind === "delivered") this.#accepted(push, now)
     if (result.kind === "failed" && result.reason === "throttled")
