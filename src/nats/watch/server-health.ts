@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { streams } from "#streams/index.ts"
 import { showNatsTrouble } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -56,14 +57,16 @@ export class ServerHealth extends Context.Service<
         disabled: makeRateLimitedLog(messages.disabled, Effect.logError),
         leaderless: makeRateLimitedLog(messages.leaderless, Effect.logError)
       }
+      const diagnosis = new Diagnosis()
       let replicas = 1
       const look = Effect.fnUntraced(function* (seen: Look | undefined) {
         const before = trouble
         replicas = seen?.streams.get(streams.log.name)?.config.num_replicas ?? replicas
-        trouble = yield* troubleOf(nats, replicas)
+        trouble = yield* troubleOf(nats, diagnosis, replicas)
         showNatsTrouble(Object.keys(messages), trouble?.kind)
         if (trouble !== undefined) yield* logs[trouble.kind]({ streams: trouble.streams.join(",") })
-        else if (before !== undefined)
+        else diagnosis.forget()
+        if (trouble === undefined && before !== undefined)
           yield* Effect.logInfo("nats-server stores again", { streams: before.streams.join(",") })
       })
       yield* (yield* StreamWatch).tell(look)
@@ -106,17 +109,42 @@ const sizeOf = Effect.fnUntraced(function* ({ servers }: Nats["Service"], replic
   return { running: each.filter(Boolean).length, all: servers.length }
 })
 
-/**
- * Corrects what an error code says by the servers that run. While a majority runs, a stream without
- * a leader has full disks; and for seconds, a stream whose majority is gone still names a leader.
- */
-export const correctedKind = (
-  kind: Trouble["kind"],
-  size: { readonly running: number; readonly all: number } | undefined
-): Trouble["kind"] => {
-  if (size === undefined || size.all === 1) return kind
-  if (size.running * 2 <= size.all) return "leaderless"
-  return kind === "leaderless" ? "frozen" : kind
+/** Servers that have just come back elect leaders: 5 to 7 s, more on a busy machine. */
+const electionMillis = 20_000
+
+/** Corrects what an error code says by the servers that run, as of earlier looks, too. */
+export class Diagnosis {
+  /** Since when a majority runs, while NATS stores nothing. */
+  #majoritySince: number | undefined
+  /** Whether there was none before, since NATS stored last. */
+  #lostMajority = false
+
+  /**
+   * While no majority runs, nothing else matters. While one runs for long, a stream without a
+   * leader has full disks. `size`: undefined where nobody knows. `now`: by the monotonic clock.
+   */
+  correct(
+    kind: Trouble["kind"],
+    size: { readonly running: number; readonly all: number } | undefined,
+    now: number
+  ): Trouble["kind"] {
+    if (size === undefined || size.all === 1) return kind
+    if (size.running * 2 <= size.all) {
+      this.#majoritySince = undefined
+      this.#lostMajority = true
+      return "leaderless"
+    }
+    this.#majoritySince ??= now
+    const isElecting = now - this.#majoritySince < electionMillis
+    if (isElecting) return this.#lostMajority ? "leaderless" : kind
+    return kind === "leaderless" ? "frozen" : kind
+  }
+
+  /** NATS stores again. */
+  forget(): void {
+    this.#majoritySince = undefined
+    this.#lostMajority = false
+  }
 }
 
 /** A stream of a cluster has a leader while a majority of its servers runs. */
@@ -135,13 +163,18 @@ const kindOf = (
   return isNotReady(info.failure) ? "leaderless" : "frozen"
 }
 
-const troubleOf = Effect.fnUntraced(function* (nats: Nats["Service"], replicas: number) {
+const troubleOf = Effect.fnUntraced(function* (
+  nats: Nats["Service"],
+  diagnosis: Diagnosis,
+  replicas: number
+) {
   const silent = nats.silences.longerThan(silentMillis)
   if (silent.length === 0 || !(yield* isReached(nats))) return undefined
   const info = yield* Effect.result(streamInfo(nats, silent[0]!, timeoutMillis))
   // The server may have been restarted meanwhile.
   if (nats.silences.longerThan(silentMillis).length === 0) return undefined
-  const kind = correctedKind(kindOf(nats, info), yield* sizeOf(nats, replicas))
+  const size = yield* sizeOf(nats, replicas)
+  const kind = diagnosis.correct(kindOf(nats, info), size, yield* monotonicMillis)
   const trouble: Trouble = { kind, streams: silent }
   return trouble
 })
