@@ -18,14 +18,19 @@ const expiriesOf = (tokens: ReadonlyArray<AccessToken>) => {
   )
 }
 
-const show = Effect.gen(function* () {
-  const entries = yield* (yield* Buckets).getMany("permissions", [keys.tokens], 0)
-  // Undefined: more tokens than one response holds (1,024).
-  if (entries !== undefined) showTokens(expiriesOf(entries.map(({ value }) => value)))
-})
+const told = { told: false }
+
+const show = (state: { told: boolean }) =>
+  Effect.gen(function* () {
+    const entries = yield* (yield* Buckets).getMany("permissions", [keys.tokens], 0)
+    if (entries !== undefined) return showTokens(expiriesOf(entries.map(({ value }) => value)))
+    if (state.told) return
+    state.told = true
+    yield* Effect.logWarning("metrics cannot show when tokens end: there are more than 1,024")
+  })
 
 /** Reads the tokens every 15 s until the scope closes. */
-export const showTokenExpiry = Effect.ignore(show).pipe(
+export const showTokenExpiry = Effect.suspend(() => Effect.ignore(show(told))).pipe(
   Effect.andThen(Effect.sleep(every)),
   Effect.forever,
   Effect.forkScoped
