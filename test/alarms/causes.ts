@@ -1,7 +1,7 @@
 // What goes wrong, and how it ends.
 import { setTimeout as pause } from "node:timers/promises"
 import { memoryGroup } from "../support/cgroup.ts"
-import { call, join, publish } from "../support/client.ts"
+import { call, join, publish, publishAt } from "../support/client.ts"
 import { wrongClock } from "../support/clock.ts"
 import { startNatsProxy } from "../support/nats-proxy.ts"
 import { createToken, runCli } from "../support/run-cli.ts"
@@ -57,7 +57,7 @@ export const answering =
 
 /** A refusing push service, while one worker after the other is restarted. */
 export const refusedBesideRestarts: Cause = async (rig) => {
-  const end = await answering("refusing", 20, "403")(rig)
+  const end = await answering("refusingLong", 40, "403")(rig)
   const workers = [rig.members["worker-1"], rig.members["worker-2"]] as const
   let n = 0
   const stop = repeatedly(100_000, async () => {
@@ -186,8 +186,7 @@ export const clockWrong: Cause = async ({ add }) => {
 export const memoryShort: Cause = async ({ add }) => {
   const group = memoryGroup()
   const { member, [Symbol.asyncDispose]: end } = await add("large", "projection", group.env)
-  await residentBytes(member)
-  group.limit(8 * 1024 ** 2)
+  group.limitTo(Math.ceil((await residentBytes(member)) * 1.03))
   return async () => {
     await end()
     group.remove()
@@ -205,8 +204,8 @@ export const cutOff: Cause = async ({ add, nats }) => {
 export const providerAway: Cause = async ({ add }) => {
   const process = await add("login", "gateway", {
     BELLCAST_AUTH_POLICIES: "openid",
-    BELLCAST_OPENID_ISSUER: "http://127.0.0.1:9",
-    BELLCAST_OPENID_AUDIENCE: "bellcast"
+    BELLCAST_AUTH_OPENID_ISSUER: "http://127.0.0.1:9",
+    BELLCAST_AUTH_OPENID_AUDIENCE: "bellcast"
   })
   return () => process[Symbol.asyncDispose]()
 }
@@ -241,7 +240,9 @@ export const foughtConsumer: Cause = async ({ admin }) => {
 /** More streams of events than a gateway serves: the next requests get 503. */
 export const serverErrors: Cause = async (rig) => {
   const { url } = rig.members["gateway-1"].service
-  const id = await publish(rig.url(), "steady", { n: 1 })
+  // One that waits: the stream of events of a finished one ends at once.
+  const at = new Date(Date.now() + 3_600_000).toISOString()
+  const id = await publishAt(rig.url(), "/channels/steady", { data: { n: 1 }, at })
   const ending = new AbortController()
   const headers = { authorization: `Basic ${btoa("publisher:word")}`, accept: "text/event-stream" }
   for (let n = 0; n < 256; n++)
@@ -255,9 +256,10 @@ export const serverErrors: Cause = async (rig) => {
   }
 }
 
+/** 30,000 pushes of 9 s: two workers with 512 under way each take four minutes. */
 export const slowPushes: Cause = async (rig) => {
-  const agents = await subscribed(rig, "slow", 300, "slow 8000 201")
-  for (let n = 0; n < 12; n++) await publish(rig.url(), "slow", { n })
+  const agents = await subscribed(rig, "slow", 300, "slow 9000 201")
+  for (let n = 0; n < 100; n++) await publish(rig.url(), "slow", { n })
   return async () => {
     const well = rig.push.slow.subscribe().nextAnswer
     for (const agent of agents) agent.answerBy(well)

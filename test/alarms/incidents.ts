@@ -75,6 +75,7 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
       name: "all workers are stopped",
       alert: "BellcastRoleAbsent",
       says: /: delivery\./,
+      beside: ["BellcastProcessDown"],
       cause: killed("worker-1", "worker-2")
     }
   ],
@@ -83,6 +84,7 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
       name: "the planner is stopped",
       alert: "BellcastRoleAbsent",
       says: /: fanout\./,
+      beside: ["BellcastProcessDown"],
       cause: killed("planner")
     }
   ],
@@ -91,6 +93,7 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
       name: "the projector is stopped",
       alert: "BellcastRoleAbsent",
       says: /: projection\./,
+      beside: ["BellcastProcessDown"],
       cause: killed("projector")
     }
   ],

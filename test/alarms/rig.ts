@@ -76,6 +76,7 @@ const roles = {
 export const hosts = {
   steady: "127.0.0.1",
   refusing: "127.0.0.1",
+  refusingLong: "127.0.0.1",
   gone: "127.0.0.1",
   slow: "127.0.0.1",
   unreachable: "localhost",
@@ -89,6 +90,7 @@ export const labelOf = (name: keyof typeof hosts): string =>
 const startCluster = async (disks: ReadonlyArray<Disk>) => {
   const { ports, start } = await makeNatsCluster({
     lines: accounts,
+    advertises: false,
     env: passwords,
     folders: disks.map(({ folder }) => folder)
   })

@@ -22,6 +22,7 @@ export const memoryGroup = () => {
       const used = Number(readFileSync(`${folder}/${files.usage}`, "utf8"))
       writeFileSync(`${folder}/${files.limit}`, String(used + spareBytes))
     },
+    limitTo: (bytes: number): void => writeFileSync(`${folder}/${files.limit}`, String(bytes)),
     /** Takes the limit away, and lets others join. */
     free: (): void =>
       writeFileSync(`${folder}/${files.limit}`, files.limit === "memory.max" ? "max" : "-1"),

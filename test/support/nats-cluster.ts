@@ -10,13 +10,15 @@ interface ClusterOptions {
   /** Further lines of each configuration, and the variables that they name. */
   readonly lines?: string
   readonly env?: Readonly<Record<string, string>>
+  /** False: clients do not learn of servers that they are not given. */
+  readonly advertises?: boolean
   /** Where each server stores, also over a restart. Unset: in a folder that its end removes. */
   readonly folders?: ReadonlyArray<string>
 }
 
 /** Servers of a cluster that do not run yet. `start` begins one and returns before it has peers. */
 export const makeNatsCluster = async (options: ClusterOptions = {}) => {
-  const { env = {}, folders, lines = "", storage = "20GB" } = options
+  const { advertises = true, env = {}, folders, lines = "", storage = "20GB" } = options
   const ports = await Promise.all(members.map(claimPort))
   const routes = await Promise.all(members.map(claimPort))
   const start = (n: number) =>
@@ -25,7 +27,7 @@ export const makeNatsCluster = async (options: ClusterOptions = {}) => {
       [
         `server_name: ${members[n]}`,
         `jetstream { max_file_store: ${storage}, sync_interval: 2m }`,
-        `cluster { name: test, listen: "127.0.0.1:${routes[n]}"`,
+        `cluster { name: test, no_advertise: ${!advertises}, listen: "127.0.0.1:${routes[n]}"`,
         `  routes: [${routes.map((route) => `"nats-route://127.0.0.1:${route}"`).join(", ")}] }`,
         lines
       ].join("\n"),
