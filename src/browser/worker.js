@@ -113,9 +113,13 @@
   /** @param {NotificationEvent} event */
   const click = async (event) => {
     const { action, notification } = event
-    const { target, targets, data } = notification.data.bellcast
-    const url = new Map(targets).get(action) ?? target
     notification.close()
+    // Notifications outlive workers: a former one may have stored another form, such as an object.
+    const { target, targets, data } = Object(notification.data.bellcast)
+    const entries = Array.isArray(targets) ? targets : Object.entries(targets ?? {})
+    /** @type {Map<any, any>} */
+    const addresses = new Map(/** @type {any} */ (entries.filter(Array.isArray)))
+    const url = httpUrl(addresses.get(action) ?? target)
     const pages = look()
     const answer = await hook("onclick", 500, { action, url, data }, event)
     if (answer !== false) await open(httpUrl(answer) ?? url, pages)

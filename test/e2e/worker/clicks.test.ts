@@ -183,6 +183,39 @@ describe.skipIf(chromiumPath === undefined)("clicks in Chromium", { timeout: 60_
     }
   })
 
+  it.each([
+    ["a map as an object", { target: "/a", targets: { yes: "/yes" } }, "yes", "/yes"],
+    [
+      "a map as an object, beside the actions",
+      { target: "/a", targets: { yes: "/yes" } },
+      "",
+      "/a"
+    ],
+    ["no map", { target: "/a" }, "yes", "/a"],
+    ["null for a map", { target: "/a", targets: null }, "", "/a"],
+    ["a map of another form", { target: "/a", targets: [1, null, "yes"] }, "yes", "/a"],
+    ["addresses of no page", { target: "/a", targets: { yes: "javascript:a" } }, "yes", ""],
+    ["another form altogether", "/a", "", ""]
+  ])("closes a notification of a former worker that stored %s", async (_, stored, action, path) => {
+    await stage.page.goto(`${stage.site.url}/plain`)
+    await stage.evaluateIn("/worker.js", "focused.length = opened.length = 0")
+    const { left, opened } = (await stage.evaluateIn(
+      "/worker.js",
+      `(async () => {
+        const data = { bellcast: ${JSON.stringify(stored)} }
+        await registration.showNotification("A", { data })
+        const [notification] = await registration.getNotifications()
+        await ${dispatch(`new NotificationEvent("notificationclick", {
+          notification, action: "${action}"
+        })`)}
+        return { left: (await registration.getNotifications()).length, opened }
+      })()`
+    )) as { readonly left: number; readonly opened: ReadonlyArray<string> }
+    assert.equal(left, 0)
+    const paths = opened.map((url) => new URL(url, stage.site.url).pathname)
+    assert.deepEqual(paths, path === "" ? [] : [path])
+  })
+
   it("takes actions and members by their own names only", async () => {
     await stage.register("/hostile.js", "/hostile/")
     const names = ["__proto__", "constructor", "toString"]
