@@ -87,6 +87,16 @@ const leadsSomewhere = (path: string, link: string): boolean => {
   return anchor === undefined || anchorsOf(target).includes(anchor)
 }
 
+/** Whether the `token` of a page tells the end of a session and a failure from a token. */
+const tokenIn = (path: string) => {
+  const text = textOf(path)
+  const [, token = ""] = /^ *token: async (.*?)^ *}?$(?=\n *}\))/ms.exec(text) ?? []
+  return {
+    fetches: text.includes('fetch("/push-token")'),
+    isWhole: token.includes("status === 401) return null") && token.includes("if (!response.ok)")
+  }
+}
+
 const linesOf = (path: string): ReadonlyArray<string> => withoutBlocks(textOf(path)).split("\n")
 
 const cellsOf = (path: string): ReadonlyArray<string> =>
@@ -138,6 +148,14 @@ describe("the documents", () => {
     const sent = ["method", "path"]
     for (const key of keys.filter((each) => !sent.includes(each)))
       assert.match(table, new RegExp(`readonly ${key}\\??: `), key)
+  })
+
+  it("and `bellcast client` give connect a token that keeps apart why there is none", () => {
+    const paths = [...documentPaths, "src/cli/client.ts"]
+    const texts = paths.map((path) => ({ path, ...tokenIn(path) }))
+    const fetching = texts.filter(({ fetches }) => fetches)
+    assert.isAtLeast(fetching.length, 4)
+    for (const { isWhole, path } of fetching) assert.isTrue(isWhole, path)
   })
 
   it("of a folder say in their first paragraph for whom they are", () => {
