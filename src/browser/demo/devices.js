@@ -48,8 +48,10 @@ const row = (device, isOwn) => {
     ),
     button("Remove", `Remove ${name.toLowerCase()}`, at("tested"), async () => {
       // What a page takes from the service alone, the client would not notice for a day.
-      if (isOwn) await push.disable()
-      else await ask("DELETE", `subscriptions/${id}`)
+      if (isOwn) {
+        await push.disable()
+        if (push.error) throw push.error
+      } else await ask("DELETE", `subscriptions/${id}`)
       await showDevices()
       return "The service forgot it."
     })

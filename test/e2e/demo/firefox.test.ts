@@ -70,6 +70,21 @@ describe.skipIf(firefoxPath === undefined)("the demo", () => {
     expect(await shown()).toHaveLength(1)
   })
 
+  it("does not say that the service forgot this browser while it cannot be reached", async () => {
+    await becomes("#devices", /^This browser/)
+    await stage.page.evaluate(`{
+      window.real = fetch
+      window.fetch = (url, options) =>
+        /POST|DELETE/.test(options?.method) ? real("http://127.0.0.1:1/") : real(url, options)
+    }`)
+    await stage.page.click("[aria-label='Remove this browser']")
+    await becomes("#tested", /^Failed. The notification service does not respond/)
+    await stage.page.evaluate("window.fetch = real")
+    await press("Notify me")
+    await becomes("#state", /^on$/)
+    await becomes("#devices", /^This browser/)
+  })
+
   it("removes this browser by its own client, so the page does not go on to say on", async () => {
     await becomes("#devices", /^This browser/)
     await stage.page.click("[aria-label='Remove this browser']")
