@@ -84,7 +84,7 @@ export interface Target {
 
 const weakMessage =
   "A tag that begins with W/ never matches in If-Match (RFC 9110 section 13.1.1), and a proxy " +
-  "that compresses makes every ETag such a one: send the timestamp between double quotes."
+  "that compresses makes every ETag such a one: send the ETag without W/."
 
 const modified = ({ existing, timestamp }: Target, message?: string): Refused =>
   refuse("modified-meanwhile", {
