@@ -70,6 +70,20 @@ export const parseJson = (text: string): { readonly json: unknown } | "malformed
 }
 
 const integer = /^-?\d+$/
+/**
+ * Whether a number that is not 0 is an integer, however it is written: 1.50e1 is, 1.55e1 is not.
+ * Of a text of a million digits, too, in one pass.
+ */
+const isInteger = (number: string): boolean => {
+  const [mantissa = "", exponent = "0"] = number.toLowerCase().split("e", 2)
+  const [whole = "", fraction = ""] = mantissa.split(".", 2)
+  let zeros = 0
+  let places = fraction.length
+  while (places > 0 && fraction[places - 1] === "0") places--
+  if (places === 0) while (zeros < whole.length && whole[whole.length - 1 - zeros] === "0") zeros++
+  return Number(exponent) >= (places > 0 ? places : -zeros)
+}
+
 /** Digits of a number that decide its value, whatever their place: those of 0.0120e5 are 12. */
 const digitsOf = (number: string): string => {
   const digits = number.toLowerCase().split("e", 1)[0]!.replace(/[.-]/g, "")
@@ -94,7 +108,7 @@ const numberLoss = (number: string): string | undefined => {
   if (!Number.isFinite(value)) return `the number ${shown(number)} is too large`
   if (value === 0)
     return digitsOf(number) === "" ? undefined : `the number ${shown(number)} is too small`
-  return integer.test(number) && digitsOf(String(value)) !== digitsOf(number)
+  return isInteger(number) && digitsOf(String(value)) !== digitsOf(number)
     ? `the number ${shown(number)} would become ${value}: write it as a string`
     : undefined
 }

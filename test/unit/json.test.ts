@@ -12,6 +12,13 @@ const lost: ReadonlyArray<readonly [text: string, why: RegExp]> = [
   ['{"n":738529527931269425}', /738529527931269425 would become 738529527931269400: .* a string/],
   ['{"a":{"b":[{"n":-9007199254740993}]}}', /-9007199254740993 would become -9007199254740992/],
   ["123456789012345678901234", /would become 1.2345678901234569e\+23/],
+  ["9007199254740993.0", /9007199254740993.0 would become 9007199254740992/],
+  ["12345678901234567890.0", /12345678901234567890.0 would become 12345678901234567000/],
+  ["12345678901234567890e0", /12345678901234567890e0 would become/],
+  ["-1.2345678901234567890E19", /would become -12345678901234567000/],
+  ["123456789012345678900e-1", /would become 12345678901234567000/],
+  ["12345678901234567890.00e+00", /would become/],
+  ["1.2345678901234567891e300", /would become/],
   ['{"n":1,"n":2}', /"n" stands twice/],
   ['{"a":{"n":1,"\\u006e" : 2}}', /"n" stands twice/],
   ['[{"__proto__":1,"__proto__":2}]', /"__proto__" stands twice/],
@@ -23,9 +30,15 @@ const kept: ReadonlyArray<string> = [
   "-0",
   "0.0e9",
   "5e-324",
-  "1.7976931348623157e308",
   "0.1234567890123456789",
-  "9007199254740993.0",
+  "9007199254740993.5",
+  "12345678901234567890.5",
+  "1234567890123456789.05e1",
+  "12345678901234567000.00",
+  "1.2345678901234567e19",
+  "1234567890123456700000e-2",
+  "1.7976931348623157e308",
+  "0.5e1",
   "9007199254740992",
   "738529527931269400",
   "100000000000000000000",
@@ -52,7 +65,13 @@ describe("a JSON text", () => {
     const zeros = "0".repeat(500_000)
     for (const number of [`0.${zeros}1`, `1${zeros}1`])
       assert.property(parseWhole(`{"n":${number}}`), "loss")
-    for (const text of [`{"a":"${'\\"'.repeat(250_000)}"}`, `["a"${" ".repeat(500_000)}]`])
+    for (const text of [
+      `{"a":"${'\\"'.repeat(250_000)}"}`,
+      `["a"${" ".repeat(500_000)}]`,
+      `1${zeros}e-500000`,
+      `1.${zeros}`,
+      `1${zeros}1e-500001`
+    ])
       assert.property(parseWhole(text), "json")
   })
 
@@ -70,9 +89,13 @@ describe("a JSON text", () => {
   it("with an integer beyond 2^53 is read if its digits stay the same, and refused else", () => {
     fc.assert(
       fc.property(fc.bigInt(2n ** 53n, 2n ** 69n), (integer) => {
-        const parsed = parseWhole(`{"n":${integer}}`)
         const isKept = String(Number(integer)) === String(integer)
-        assert.equal(typeof parsed === "object" && "json" in parsed, isKept)
+        const written = String(integer)
+        const point = `${written.slice(0, -5)}.${written.slice(-5)}e5`
+        for (const number of [written, `${written}.0`, `${written}e0`, `${written}00e-2`, point]) {
+          const parsed = parseWhole(`{"n":${number}}`)
+          assert.equal(typeof parsed === "object" && "json" in parsed, isKept, number)
+        }
       })
     )
   })
