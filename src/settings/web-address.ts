@@ -31,13 +31,36 @@ export const addresses = (name: string, form: Form): Config.Config<ReadonlyArray
 
 const defaultPorts: Readonly<Record<string, string>> = { http: "80", https: "443" }
 
-/** Names in letters beyond ASCII are written as DNS has them. `*` and `?` stay. */
-const asciiOf = (host: string): string | undefined => {
+const isPattern = (text: string): boolean => /[*?]/.test(text)
+
+/** A label beyond ASCII as DNS has it. With a wildcard in it there is no such form. */
+const labelOf = (label: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII.
-  if (/^[\x00-\x7f]*$/.test(host)) return host
-  const ascii = URL.parse(`https://${host.replaceAll("?", "zq-any-zq")}`)?.hostname
-  return ascii?.replaceAll("zq-any-zq", "?")
+  /^[\x00-\x7f]*$/.test(label) || isPattern(label)
+    ? label
+    : (URL.parse(`https://${label}`)?.hostname ?? label)
+
+/** A host as browsers write it in an origin; undefined: no host. `*` and `?` stay. */
+const hostOf = (scheme: string, host: string): string | undefined => {
+  const ascii = host.split(".").map(labelOf).join(".")
+  if (!/^([a-z0-9.*?_-]+|\[[0-9a-f:.]+\])$/.test(ascii)) return undefined
+  // Of 127.1 browsers make 127.0.0.1, but only where the scheme is one of the web.
+  const isWeb = Object.hasOwn(defaultPorts, scheme) || isPattern(scheme)
+  return isPattern(ascii) || !isWeb ? ascii : URL.parse(`https://${ascii}`)?.hostname
 }
+
+/** A port as it stands in an origin, with its colon; undefined: no port. */
+const portOf = (scheme: string, port: string | undefined): string | undefined => {
+  if (port === undefined) return ""
+  if (isPattern(port)) return `:${port}`
+  const number = Number(port)
+  if (number > 65_535) return undefined
+  return String(number) === defaultPorts[scheme] ? "" : `:${number}`
+}
+
+/** The scheme may be left to a `*` at the start, in which the host may begin, too. */
+const originParts =
+  /^(?:([a-z*?][a-z0-9+.*?-]*):\/\/)?([^\s/:@#\\]+|\[[0-9a-f:.]+\])(?::([\d*?]+))?\/?$/
 
 /**
  * A pattern of origins (RFC 6454 section 6.2): lower case, no default port, no slash at the end.
@@ -49,14 +72,15 @@ export const originPattern: Form = (text) => {
       "Expected an origin such as https://www.example.org, with a port if it is not the default"
   }
   const lower = text.toLowerCase()
-  if (/^[*?]/.test(lower) || lower === "null") return { value: lower }
-  const [, scheme, host = "", port] =
-    /^([a-z][a-z0-9+.-]*):\/\/([^\s/:@#\\]+|\[[0-9a-f:.]+\])(?::([\d*?]+))?\/?$/.exec(lower) ?? []
-  const ascii = asciiOf(host)
-  const isHost = /^([a-z0-9.*?_-]+|\[[0-9a-f:.]+\])$/.test(ascii ?? "")
-  if (scheme === undefined || !isHost || Number(port ?? 0) > 65_535) return expected
-  const shown = port === undefined || port === defaultPorts[scheme] ? "" : `:${port}`
-  return { value: `${scheme}://${ascii}${shown}` }
+  if (lower === "null") return { value: lower }
+  const [whole, scheme, host = "", port] = originParts.exec(lower) ?? []
+  if (whole === undefined || (scheme === undefined && !/^[*?]/.test(host))) return expected
+  const shownHost = hostOf(scheme ?? "", host)
+  const shownPort = portOf(scheme ?? "", port)
+  if (shownHost === undefined || shownPort === undefined) return expected
+  // Browsers leave the default port out, and of which scheme it would be is open here.
+  if (isPattern(scheme ?? "*") && /^:(80|443)$/.test(shownPort)) return expected
+  return { value: `${scheme === undefined ? "" : `${scheme}://`}${shownHost}${shownPort}` }
 }
 
 /** The address of this machine where a server listens: a name or an address, without a port. */

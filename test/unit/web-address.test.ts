@@ -32,7 +32,11 @@ describe("BELLCAST_CORS_ORIGINS", () => {
     ["http://www.example.org:443", "http://www.example.org:443"],
     ["https://www.example.org:8443", "https://www.example.org:8443"],
     ["https://b\u00fccher.example", "https://xn--bcher-kva.example"],
-    ["http://[::1]:3000/", "http://[::1]:3000"]
+    ["http://[::1]:3000/", "http://[::1]:3000"],
+    ["http://[0:0:0:0:0:0:0:1]:3000", "http://[::1]:3000"],
+    ["http://127.1", "http://127.0.0.1"],
+    ["http://localhost:08080", "http://localhost:8080"],
+    ["https://www.example.org:0443", "https://www.example.org"]
   ])("takes %s for what browsers send: %s", async (text, origin) => {
     const list = await origins(text)
     expect(list).toEqual([origin])
@@ -40,7 +44,28 @@ describe("BELLCAST_CORS_ORIGINS", () => {
   })
 
   it.each([
+    ["*.example.org/", "*.example.org", "https://www.example.org"],
+    ["*://WWW.example.org/", "*://www.example.org", "https://www.example.org"],
+    ["*://127.1:08080", "*://127.0.0.1:8080", "http://127.0.0.1:8080"],
+    ["https://*.example.org:443/", "https://*.example.org", "https://www.example.org"],
+    ["https://*.example.org:08443", "https://*.example.org:8443", "https://a.example.org:8443"],
+    [
+      "https://*.b\u00fccher.example",
+      "https://*.xn--bcher-kva.example",
+      "https://a.xn--bcher-kva.example"
+    ]
+  ])("takes the pattern %s for %s, which %s matches", async (text, pattern, origin) => {
+    const list = await origins(text)
+    expect(list).toEqual([pattern])
+    expect(allowedOrigin(origin, list as ReadonlyArray<string>)).toBe(origin)
+  })
+
+  it.each([
     "*",
+    "*:8443",
+    "http?://localhost:*",
+    "?ttps://*",
+    "*://[::1]:3000",
     "https://*.ok.example",
     "http://local?host",
     "http://localhost:*",
@@ -53,6 +78,15 @@ describe("BELLCAST_CORS_ORIGINS", () => {
   it.each([
     "www.example.org",
     "localhost:3000",
+    "*.example.org:443",
+    "*://www.example.org:80",
+    "*://www.example.org/path",
+    "*.example.org:99999",
+    "https://*.example.org:99999",
+    "*.example.org/*",
+    "*@example.org",
+    "https://1.2.3.999",
+    "https://b\u00fcch*.example",
     "https://",
     "https://www.example.org/app",
     "https://www.example.org?x=1",
