@@ -131,7 +131,7 @@ class Push extends EventTarget {
   #registration
   #isReady
   #isAsking
-  /** A full check, however short ago the last one was. */
+  /** A full check, however short ago the last one was. Until the record says so. */
   #isDue
   /** Since the other pages were told. */
   #hasSaved
@@ -429,6 +429,12 @@ class Push extends EventTarget {
     }
     record.since = Math.max(record.since, this.#loaded)
     if (!this.#isReady && (wants?.on ?? this.#isWanted(record))) return
+    if (record.checked && (wants || this.#isDue)) {
+      // Later loads and retries check fully, too, until one succeeds.
+      record.checked = 1
+      await this.#save(record)
+    }
+    this.#isDue = false
     const found = await this.#found
     if (wants) {
       const claimed = isNew && !wants.on ? await this.#claim(record, true) : []
@@ -464,8 +470,8 @@ class Push extends EventTarget {
     const key = await this.#serviceKey()
     const seen = existing && { ...fieldsOf(existing), key, locale: localeOf() }
     // The clock may have been ahead.
-    const isRecent = Math.abs(Date.now() - record.checked) < day && !this.#isDue
-    if (seen && isSame(seen, record) && isRecent && !wants) return this.#joinAll(record)
+    const isRecent = Math.abs(Date.now() - record.checked) < day
+    if (seen && isSame(seen, record) && isRecent) return this.#joinAll(record)
     const isDone = record.checked && !wants && !this.#options.adopt
     const claimed = isDone ? [] : await this.#claim(record, true)
     for (const each of claimed) {
@@ -494,7 +500,6 @@ class Push extends EventTarget {
     }
     delete record.former[record.user]
     Object.assign(record, { key, locale: data.locale, checked: Date.now() })
-    this.#isDue = false
     await this.#save(record)
     return this.#joinAll(record)
   }

@@ -76,6 +76,35 @@ describe.skipIf(firefoxPath === undefined)("client.js checks", () => {
     expect(await load(page)).toEqual([0, 0])
   })
 
+  const failing = `{
+    const { fetch } = window
+    window.isFailing = true
+    window.fetch = async (url, options) =>
+      isFailing ? new Response("", { status: 503 }) : fetch(url, options)
+  }`
+
+  it.each(["check", "enable"])("at the next load where %s() met an error", async (method) => {
+    const page = await stage.enabled()
+    await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
+    await page.evaluate(failing)
+    await page.evaluate(`push.${method}()`)
+    await stage.expect(page, "on", "offline")
+    expect((await load(page))[0]).toBeGreaterThan(0)
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+    expect(await load(page)).toEqual([0, 0])
+  })
+
+  it.each(["check", "enable"])("again by itself where %s() met an error", async (method) => {
+    const page = await stage.enabled()
+    await call(stage.service.url, "DELETE", "/subscriptions", stage.user)
+    await page.evaluate(failing)
+    await page.evaluate(`push.${method}()`)
+    await stage.expect(page, "on", "offline")
+    await page.evaluate("{ window.isFailing = false }")
+    await stage.becomes(page, "on")
+    expect(await stage.stored()).toEqual([await stage.endpoint(page)])
+  })
+
   it("joins at a later load the channels that are left", async () => {
     const page = await stage.enabled()
     await page.evaluate(`device.change({ join: { "${stage.user}": { late: true } } })`)
