@@ -272,6 +272,38 @@ describe("a subscription whose requests are refused while those to others are ac
   })
 })
 
+describe("a subscription that is the only one at its push service", () => {
+  it("is suspended by refusals that last three times as long", { timeout: 90_000 }, async () => {
+    await using push = await startPushService()
+    await using refusing = await startPushService()
+    const agents = [refusing.subscribe({ script: ["400"] }), push.subscribe()]
+    await join(
+      [service.url],
+      "only",
+      agents.map(({ subscription }) => subscription),
+      2,
+      "only"
+    )
+    const facts = () => held(nats.url, "only", agents.length)
+    const send = async (n: number) =>
+      finished(service.url, "only", await publish(service.url, "only", { n }))
+    assert.deepInclude(await send(0), { delivered: 1, dead: 1 })
+    for (let n = 1; (await send(n))["dead"] === 1; n++) {
+      assert.isBelow(n, 12)
+      await elapsed(3 * strikeIntervalMillis + 50)
+    }
+    const list = await facts()
+    assert.isAbove(list.length, 2)
+    for (const [i, { cause, status, strike, type }] of list.entries()) {
+      const isLast = i === list.length - 1
+      const expected = isLast ? ["suspended", undefined] : ["struck", i + 1]
+      assert.deepEqual([type, strike], [`subscription.${expected[0]}/1`, expected[1]])
+      assert.deepEqual([cause, status], ["refused", 400])
+    }
+    assert.isAbove(refusing.requests, list.length, "the first broadcast says nothing")
+  })
+})
+
 describe("a push that waits for another try", () => {
   it("is given up when its subscription is suspended meanwhile", { timeout: 60_000 }, async () => {
     await using push = await startPushService()

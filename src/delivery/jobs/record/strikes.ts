@@ -37,8 +37,17 @@ interface Compared {
   readonly refusedOnes: Set<string>
 }
 
+/**
+ * How a result speaks against its subscription. "lasting": there is nothing to compare a refusal
+ * with, so it counts only if it lasts for longer.
+ */
+type Proof = "compared" | "lasting" | "unreachable"
+
+/** Strikes for which there is only a lasting refusal are so many times as far apart: a day. */
+const lastingIntervals = 3
+
 /** What one push service made of the pushes of this process. */
-class Endings {
+export class Endings {
   readonly #most = new Majority()
   readonly #compared = new Map<number, Compared>()
   #acceptedAt = Number.NEGATIVE_INFINITY
@@ -62,19 +71,41 @@ class Endings {
     }
   }
 
+  /** Returns how a refusal of a request speaks against its subscription; undefined: not at all. */
+  proofOf(broadcast: number, result: PushResult): "compared" | "lasting" | undefined {
+    const name = pushKey(result.user, result.subscription)
+    if (this.#isRefusedAlone(broadcast, name, result)) return "compared"
+    return result.reason !== "bad-ttl" && this.#isOnlyOne(name) ? "lasting" : undefined
+  }
+
   /**
-   * Whether the refusal of a request speaks against its subscription: most others got the same
-   * broadcast. Their pushes may end later than the refused one, so earlier broadcasts that this
-   * subscription was refused count, too. A push of a broadcast to one person has no others: it is
-   * compared with those of other broadcasts, but for its TTL, which is that of the broadcast.
+   * Whether most others got the same broadcast. Their pushes may end later than the refused one, so
+   * earlier broadcasts that this subscription was refused count, too. A push of a broadcast to one
+   * person has no others: it is compared with those of other broadcasts, but for its TTL, which is
+   * that of the broadcast.
    */
-  isRefusedAlone(broadcast: number, { at, reason, subscription, user }: PushResult): boolean {
-    const name = pushKey(user, subscription)
+  #isRefusedAlone(broadcast: number, name: string, { at, reason }: PushResult): boolean {
+    const { accepted, refused } = this.#compared.get(broadcast) ?? { accepted: 0, refused: 0 }
+    if (accepted > refused) return true
     for (const { accepted, refused, refusedOnes } of this.#compared.values())
       if (accepted > refused && refusedOnes.has(name)) return true
-    const { accepted, refused } = this.#of(broadcast)
-    const isOnlyOne = accepted === 0 && refused <= 1
-    return isOnlyOne && reason !== "bad-ttl" && at - this.#acceptedAt < deliveredMillis
+    const isOnlyPush = accepted === 0 && refused <= 1
+    return isOnlyPush && reason !== "bad-ttl" && at - this.#acceptedAt < deliveredMillis
+  }
+
+  /**
+   * Whether this push service, as far as this process knows, has this subscription alone. The first
+   * broadcast says nothing: the first of many refusals looks the same.
+   */
+  #isOnlyOne(name: string): boolean {
+    const all = [...this.#compared.values()]
+    return (
+      all.length > 1 &&
+      all.every(
+        ({ accepted, refusedOnes }) =>
+          accepted === 0 && refusedOnes.size === 1 && refusedOnes.has(name)
+      )
+    )
   }
 
   #of(broadcast: number): Compared {
@@ -103,22 +134,23 @@ const makeEvidence = (origins: Origins["Service"]) => {
       endingsOf(target).count(broadcast, result, now)
     },
 
-    /** Whether a result speaks against its subscription alone. */
-    isConclusive: (
+    /** Returns how a result speaks against its subscription alone; undefined: it does not. */
+    proofOf: (
       ref: BroadcastRef,
       { result, target }: Recorded,
       cause: StrikeReason
-    ): boolean => {
+    ): Proof | undefined => {
       // The settings forbid the endpoint: that needs no proof.
-      if (cause === "endpoint-not-allowed") return true
+      if (cause === "endpoint-not-allowed") return "unreachable"
       const those = endingsOf(target)
-      if (those.mostStrike) return false
-      if (isRequestRefusal(cause)) return those.isRefusedAlone(ref.broadcast, result)
+      if (those.mostStrike) return undefined
+      const proof = isRequestRefusal(cause) ? those.proofOf(ref.broadcast, result) : "unreachable"
+      if (proof === "compared" || proof === undefined) return proof
       // Without a response, our own network may be at fault, unless a push was delivered since.
-      return (
+      const isReached =
         deliveredAt >= ref.acceptedAt ||
         (result.status !== undefined && result.at - deliveredAt < deliveredMillis)
-      )
+      return isReached ? proof : undefined
     }
   }
 }
@@ -181,8 +213,11 @@ const against = Effect.fnUntraced(function* (
   storeOrPostpone: StoreOrPostpone
 ) {
   const { result, target } = each
-  if (target.stored.suspended !== undefined || !evidence.isConclusive(ref, each, cause)) return true
-  const next = strike(target.stored.strikes, cause, result.at, strikeIntervalMillis)
+  if (target.stored.suspended !== undefined) return true
+  const proof = evidence.proofOf(ref, each, cause)
+  if (proof === undefined) return true
+  const intervalMillis = strikeIntervalMillis * (proof === "lasting" ? lastingIntervals : 1)
+  const next = strike(target.stored.strikes, cause, result.at, intervalMillis)
   if (next === undefined) return true
   const body = bodyOf(ref, each, cause)
   const isSuspended = next === "suspend"
