@@ -182,3 +182,42 @@ it("a message is kept where nothing records its end, and ends when its handler s
       `no error names a message of ${name} that is kept`
     )
 })
+
+it("more messages than a thousand that die in turns are all given up", {
+  timeout: 120_000
+}, async () => {
+  const count = 1_100
+  await using nats = await startNats({ syncAlways: false })
+  const givenUp = new Set<number>()
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const log = yield* EventLog
+    const subject = subjects.broadcast("test", channelToken("news"))
+    yield* Effect.forEach(
+      Array.from({ length: count }),
+      () => log.append("log", { subject, type: "broadcast/1", body: {} }),
+      { concurrency: 200, discard: true }
+    )
+    const consumers = yield* Consumers
+    yield* Effect.forkChild(
+      consumers.each(
+        ...(["log", "planner", 64] as const),
+        () => Effect.die(new Error("a defect")),
+        ({ seq }, reason) =>
+          Effect.as(
+            Effect.sync(() => givenUp.add(seq)),
+            never(reason)
+          )
+      )
+    )
+    yield* Effect.promise(() =>
+      until(
+        async () => givenUp.size,
+        (size) => size === count,
+        60_000
+      )
+    )
+  })
+  const services = Layer.merge(natsLayer({ url: nats.url, name: "test" }), Logger.layer([]))
+  await Effect.runPromise(program.pipe(Effect.provide(services)))
+})

@@ -6,7 +6,7 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { makeRoom } from "#basics/bounded.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec } from "#streams/spec.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -61,6 +61,7 @@ export const keep: Keep = { _tag: "Keep" }
 
 type Durable = { [K in StreamKey]: keyof (typeof streams)[K]["consumers"] }
 
+const handlerFails = "their handler fails, and the log of its process says why"
 /** A message whose handler failed is delivered again after this time. */
 const failedAfterMillis = 5_000
 /**
@@ -74,8 +75,11 @@ const deathsMax = 5
  */
 const keptMillisMax = 60 * 60_000
 const gaveUp = `the service failed on this message ${deathsMax} times: its log says why`
-/** Messages whose deaths are counted at a time. Of those before, the count begins anew. */
-const countedMax = 1_000
+/**
+ * Messages whose deaths are counted at a time, about 100 bytes each: as many as `deliver` may have
+ * in hand. A consumer without such a limit may have more, and those beyond wait for room.
+ */
+const countedMax = 65_536
 /** The longest delay for the server: nats-server ignores a delay that it cannot parse. */
 const laterMillisMax = 24 * 60 * 60_000
 /**
@@ -167,6 +171,39 @@ interface Reports {
   readonly tally: WorkTally
 }
 
+/**
+ * Counts the deaths of each message, by its sequence. Messages that die in turns must not drop one
+ * another: each would be forgotten before its last death. So the first ones are counted to their
+ * end, and make room for others. What died last two of the longest delays ago went to another
+ * process, and makes room, too.
+ */
+export class Deaths {
+  /** In the order of the last death. */
+  readonly #counted = new Map<number, { readonly count: number; readonly at: number }>()
+  readonly #max: number
+
+  constructor(max = countedMax) {
+    this.#max = max
+  }
+
+  /** Counts one more. Undefined: there is no room for this message. */
+  add(seq: number, at: number): number | undefined {
+    const count = (this.#counted.get(seq)?.count ?? 0) + 1
+    this.#counted.delete(seq)
+    if (this.#counted.size >= this.#max) {
+      const [oldest] = this.#counted
+      if (oldest === undefined || at - oldest[1].at < 2 * keptMillisMax) return undefined
+      this.#counted.delete(oldest[0])
+    }
+    this.#counted.set(seq, { count, at })
+    return count
+  }
+
+  end(seq: number): void {
+    this.#counted.delete(seq)
+  }
+}
+
 /** A handler that ends each message, whatever happens. */
 type Guarded<R> = (msg: JsMsg) => Effect.Effect<Ack, never, R>
 
@@ -176,20 +213,17 @@ const keptMillis = (deaths: number): number =>
 
 /** Decoding is guarded, too: what it throws must end the message, not the worker. */
 const makeGuard = <E, R>(logs: Logs, handle: Handle<E, R>, giveUp: GiveUp<E, R>): Guarded<R> => {
-  /** How often the handler died, by the sequence of the message. */
-  const deaths = new Map<number, number>()
+  const deaths = new Deaths()
   const again = (seq: number, cause: Cause.Cause<E>) =>
     Effect.as(
       logs.failed({ seq, err: Cause.squash(cause) }),
-      hindered(failedAfterMillis, "their handler fails, and the log of its process says why")
+      hindered(failedAfterMillis, handlerFails)
     )
   const ended = Effect.fnUntraced(function* (msg: JsMsg, cause: Cause.Cause<E>) {
     const { seq } = msg
     if (!Cause.hasDies(cause)) return yield* again(seq, cause)
-    const count = (deaths.get(seq) ?? 0) + 1
-    if (!deaths.has(seq)) makeRoom(deaths, countedMax)
-    deaths.set(seq, count)
-    if (count < deathsMax) return yield* again(seq, cause)
+    const count = deaths.add(seq, yield* monotonicMillis)
+    if (count === undefined || count < deathsMax) return yield* again(seq, cause)
     const ack = yield* Effect.suspend(() => giveUp(deliveryOf(msg), gaveUp)).pipe(
       Effect.catchCause(
         (failure): Effect.Effect<Ack | Keep> =>
@@ -201,16 +235,16 @@ const makeGuard = <E, R>(logs: Logs, handle: Handle<E, R>, giveUp: GiveUp<E, R>)
     if (ack._tag === "Keep") {
       const againMillis = keptMillis(count)
       yield* logs.kept({ seq, deaths: count, againMillis, err: Cause.squash(cause) })
-      return later(againMillis)
+      return hindered(againMillis, handlerFails)
     }
     if (ack._tag === "Later") return ack
-    deaths.delete(seq)
+    deaths.end(seq)
     yield* logs.gaveUp({ seq, err: Cause.squash(cause) })
     return ack
   })
   return (msg) =>
     Effect.suspend(() => handle(deliveryOf(msg))).pipe(
-      Effect.tap(() => Effect.sync(() => deaths.delete(msg.seq))),
+      Effect.tap(() => Effect.sync(() => deaths.end(msg.seq))),
       Effect.catchCause((cause) => ended(msg, cause))
     )
 }
