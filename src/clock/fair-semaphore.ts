@@ -56,6 +56,51 @@ export class FairSemaphore<Owner> {
     )
   }
 
+  /**
+   * As `withPermit`, but an owner whose turn has not come in that time gets `otherwise` instead,
+   * and one that is interrupted leaves the queue.
+   */
+  withPermitWithin<A, E, R, B, F, S>(
+    owner: Owner,
+    millis: number,
+    effect: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, F, S>
+  ): Effect.Effect<A | B, E | F, R | S> {
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.withFiber((fiber) => {
+        const run = Effect.ensuring(restore(effect), this.release(owner))
+        if (this.#waiting.size === 0 && this.#fits(1)) {
+          this.#give(owner, 1)
+          return run
+        }
+        let isServed = false
+        let resume = () => {}
+        const serve = () => {
+          isServed = true
+          resume()
+        }
+        const waiting = { permits: 1, serve }
+        this.#wait(owner, waiting)
+        this.#serveSoon(fiber)
+        const turn = Effect.callback<void>((resumed) => {
+          resume = () => resumed(Effect.void)
+          if (isServed) resume()
+        })
+        // A turn may come in the same moment as the interrupt or the end of the time.
+        const given = Effect.suspend(() =>
+          isServed ? this.release(owner) : Effect.sync(() => this.#leave(owner, waiting, fiber))
+        )
+        return restore(Effect.timeoutOption(turn, millis)).pipe(
+          Effect.onInterrupt(() => given),
+          Effect.flatMap(
+            (): Effect.Effect<A | B, E | F, R | S> =>
+              isServed ? run : Effect.andThen(given, restore(otherwise))
+          )
+        )
+      })
+    )
+  }
+
   resize(size: number): Effect.Effect<void> {
     return Effect.withFiber((fiber) => {
       this.#size = size
@@ -79,6 +124,14 @@ export class FairSemaphore<Owner> {
     const queue = this.#waiting.get(owner)
     if (queue === undefined) this.#waiting.set(owner, [waiting])
     else queue.push(waiting)
+  }
+
+  #leave(owner: Owner, waiting: Waiting, fiber: Fiber.Fiber<unknown, unknown>): void {
+    const left = (this.#waiting.get(owner) ?? []).filter((each) => each !== waiting)
+    if (left.length > 0) this.#waiting.set(owner, left)
+    else this.#waiting.delete(owner)
+    // Permits may be free that were too few for the one that left.
+    this.#serveSoon(fiber)
   }
 
   /** Undefined: nobody waits. */

@@ -1,5 +1,6 @@
 import { setImmediate as settled } from "node:timers/promises"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { assert, describe, it } from "vitest"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
 
@@ -96,5 +97,35 @@ describe("a fair semaphore", () => {
     take(3)
     await settled()
     assert.deepEqual(taken, [1, 3])
+  })
+
+  it("lets one that is interrupted, or waited long enough, leave without a permit", async () => {
+    const semaphore = new FairSemaphore<number>(1)
+    const run = (owner: number, millis: number, effect: Effect.Effect<unknown>) =>
+      Effect.runFork(semaphore.withPermitWithin(owner, millis, effect, Effect.succeed("too late")))
+    const holder = run(1, 60_000, Effect.never)
+    const left = run(2, 60_000, Effect.succeed("never"))
+    await Effect.runPromise(Fiber.interrupt(left))
+    assert.equal(await Effect.runPromise(Fiber.join(run(3, 1, Effect.void))), "too late")
+    const next = run(4, 60_000, Effect.succeed("in turn"))
+    await Effect.runPromise(Fiber.interrupt(holder))
+    assert.equal(await Effect.runPromise(Fiber.join(next)), "in turn")
+    // A permit that was lost would let nobody in any more.
+    assert.equal(await Effect.runPromise(Fiber.join(run(5, 1, Effect.succeed("free")))), "free")
+  })
+
+  it("loses no permit when the turn comes with the interrupt", async () => {
+    const semaphore = new FairSemaphore<number>(1)
+    for (let i = 0; i < 20; i++) {
+      await Effect.runPromise(semaphore.take(1))
+      const waits = semaphore.withPermitWithin(2, 60_000, Effect.never, Effect.void)
+      const fiber = Effect.runFork(waits)
+      for (let turns = 0; turns < i % 3; turns++) await settled()
+      await Effect.runPromise(semaphore.release(1))
+      for (let turns = 0; turns < i % 2; turns++) await settled()
+      await Effect.runPromise(Fiber.interrupt(fiber))
+    }
+    const free = semaphore.withPermitWithin(3, 1, Effect.succeed("free"), Effect.succeed("lost"))
+    assert.equal(await Effect.runPromise(free), "free")
   })
 })

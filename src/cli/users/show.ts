@@ -47,7 +47,9 @@ const textOf = ({ channels, devices, id, pushes, registrations }: Person): strin
 
 const showCommand = showOne({
   named: argument("user", userGivenHelp),
-  read: (user) => Effect.flatMap(userGiven(user), personOf),
+  // No list waits for its turn in the process of a command, so none is refused.
+  read: (user) =>
+    userGiven(user).pipe(Effect.flatMap(personOf), Effect.catchTag("Refused", Effect.die)),
   textOf,
   description: "Show a user: devices, channels and last pushes, never an endpoint",
   example: { command: "bellcast user show openid:anna", description: "Show the user openid:anna" }

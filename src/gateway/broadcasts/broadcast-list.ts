@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { makeRoom } from "#basics/bounded.ts"
+import { makeShares } from "#basics/shares.ts"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
@@ -12,7 +13,7 @@ import type { Origin } from "#nats/broadcasts/state.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { channelIdOf } from "../channels/id.ts"
 import { hasRights, maySend } from "../channels/publishers.ts"
-import type { ErrorDetail } from "../http/errors.ts"
+import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
@@ -27,16 +28,33 @@ import { BroadcastObject, viewOf } from "./view.ts"
 const broadcastsMax = 50
 /** Lists that are read at once: each holds 100 broadcasts or changes of 32 KiB at a time. */
 export const listsAtOnce = 2
+/** Lists of a caller, and of all, that are read or wait: 256 take some 4 s, two at a time. */
+export const listsMax = { ofOne: 32, ofAll: 256 }
+/** How long a list waits for its turn. */
+const turnMillis = 10_000
 /** Most callers who are known to see broadcasts of others, in 1 MB. */
 const readersMax = 10_000
 
+const makeTurns = (size: number) => {
+  const semaphore = new FairSemaphore<string>(size)
+  const queued = makeShares(listsMax.ofOne, listsMax.ofAll)
+  return <A, E, R>(owner: string, list: Effect.Effect<A, E, R>) =>
+    Effect.suspend(() => {
+      if (queued.of(owner) >= listsMax.ofOne) return refuse("too-many-at-once")
+      if (!queued.take(owner, 1)) return refuse("unavailable")
+      return semaphore
+        .withPermitWithin(owner, turnMillis, list, Effect.fail(refuse("unavailable")))
+        .pipe(Effect.ensuring(Effect.sync(() => queued.give(owner, 1))))
+    })
+}
+
 const turns = {
-  ofReaders: new FairSemaphore<string>(listsAtOnce),
+  ofReaders: makeTurns(listsAtOnce),
   /**
    * Of callers who see their own broadcasts alone, as far as is known. Any name makes one with some
    * policies, and each list reads 200 broadcasts to show none: nobody else waits for them.
    */
-  ofOthers: new FairSemaphore<string>(1)
+  ofOthers: makeTurns(1)
 }
 
 /** Callers to whom a list showed broadcasts of others: grants are known by their channel only. */
@@ -52,7 +70,7 @@ const noteReader = ({ id, user }: Caller, rows: ReadonlyArray<Listed>) => {
 
 /** Reads a list when it is the turn of `user`, who may see what the list shows. */
 export const inTurn = <A, E, R>(user: string, list: Effect.Effect<A, E, R>) =>
-  turns.ofReaders.withPermit(user, list)
+  turns.ofReaders(user, list)
 
 /** As `inTurn`, for a caller who may see nothing but what he published. */
 const inTurnOfAny = Effect.fnUntraced(function* <A, E, R>(
@@ -62,7 +80,7 @@ const inTurnOfAny = Effect.fnUntraced(function* <A, E, R>(
   const { user, verified } = caller!
   const isReader = readers.has(user) || (yield* isOperator(caller!)) || (yield* hasRights(caller!))
   if (isReader) return yield* inTurn(user, list)
-  return yield* turns.ofOthers.withPermit(verified ? user : request.address, list)
+  return yield* turns.ofOthers(verified ? user : request.address, list)
 })
 
 type Wanted = Pick<Selection<never, never>, "publisher" | "state" | "since" | "before">

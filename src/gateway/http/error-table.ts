@@ -131,7 +131,7 @@ export const apiErrors = {
   },
   "unsupported-media-type": { status: 415, errno: 107, error: invalid },
   "too-many-at-once": tooMany(
-    "This address has as many connections or requests under way as one address may have."
+    "As many connections or requests of this address or user are under way as one may have."
   ),
   "too-many-subscriptions": tooMany(
     "This user holds as many subscriptions as this server keeps for one user: remove one first."
