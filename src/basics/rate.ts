@@ -10,6 +10,8 @@ export interface Rate {
   readonly take: (key: string, now: number, cost?: number) => number
   /** Like `take`, but counts nothing. */
   readonly wait: (key: string, now: number, cost?: number) => number
+  /** Takes back what `take` counted for a key. */
+  readonly giveBack: (key: string, cost?: number) => void
   /** The number of keys in memory. */
   readonly size: () => number
 }
@@ -58,5 +60,10 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
     return 0
   }
 
-  return { take, wait, size: () => dueAt.size }
+  const giveBack = (key: string, cost = 1) => {
+    const due = dueAt.get(key)
+    if (due !== undefined) dueAt.set(key, due - millisOf(cost))
+  }
+
+  return { take, wait, giveBack, size: () => dueAt.size }
 }

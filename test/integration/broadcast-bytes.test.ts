@@ -56,6 +56,37 @@ it("refuses a publisher whose broadcasts take too many bytes, and no other", asy
   assert.equal((await post("ann", { data, dry_run: true })).status, 200)
 })
 
+it("counts nothing that is not stored", async () => {
+  const { nats, service } = shared
+  const key = "only once"
+  const first = await post("eve", { data, at }, undefined, key)
+  for (let i = 0; i < 4; i++) {
+    assert.equal((await post("eve", { data, at }, undefined, key)).body.id, first.body.id)
+    assert.equal((await post("eve", { data: { i }, at }, undefined, key)).status, 400)
+  }
+  const patch = { data: { data: { text: "x".repeat(4_000) } } }
+  for (let i = 0; i < 4; i++)
+    assert.equal(
+      (await call(service.url, "PATCH", `/broadcasts/${first.body.id}`, "eve", patch)).status,
+      413
+    )
+  await using admin = await connectAdmin(nats.url)
+  const { config } = await admin.jsm.streams.info("BELLCAST_LOG")
+  // NATS refuses each broadcast, and the gateway does not know why.
+  await admin.jsm.streams.update("BELLCAST_LOG", { max_msg_size: 1_000 })
+  for (let i = 0; i < 4; i++) assert.equal((await post("eve", { data })).status, 503)
+  await admin.jsm.streams.update("BELLCAST_LOG", { max_msg_size: config.max_msg_size })
+  const others = [
+    await post("eve", { data }),
+    await post("eve", { data }),
+    await post("eve", { data })
+  ]
+  assert.deepEqual(
+    others.map(({ status }) => status),
+    [202, 202, 429]
+  )
+})
+
 it("counts of an address what a test of a subscription stores, with its payload", async () => {
   await using push = await startPushService()
   const { url } = shared.service

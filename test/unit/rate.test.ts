@@ -18,6 +18,19 @@ describe("a rate", () => {
     assert.equal(rate.take("b", 0), 0)
   })
 
+  it("allows again what was given back, and no more", () => {
+    const rate = makeRate(4, hour, 10)
+    rate.giveBack("a", 3)
+    assert.equal(rate.take("a", 0, 4), 0)
+    rate.giveBack("a", 2)
+    assert.equal(rate.take("a", 0, 2), 0)
+    assert.equal(rate.take("a", 0), hour / 4)
+    // What was given back long after does not add to a burst.
+    rate.giveBack("a", 4)
+    assert.equal(rate.take("a", 2 * hour, 4), 0)
+    assert.isAbove(rate.take("a", 2 * hour), 0)
+  })
+
   it("allows at most two windows' worth in any window, and the next exactly when it said", () => {
     const steps = fc.array(fc.nat(hour / 3), { minLength: 1, maxLength: 60 })
     fc.assert(

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { fitsOnePush } from "#domain/broadcast.ts"
 import { WantedState } from "#domain/broadcast-state.ts"
+import type { Caller } from "#identity/identity.ts"
 import { changeState, type Origin, reschedule, standingOf } from "#nats/broadcasts/state.ts"
 import { directToken } from "#streams/tokens.ts"
 import { readBody } from "../http/body.ts"
@@ -43,17 +44,30 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
   return value.data
 })
 
-/** The payload as it is stored, after its parts. */
-const storedPayload = Effect.fnUntraced(function* (
+/** The payload of a change; undefined: it leaves the payload. */
+const payloadOf = Effect.fnUntraced(function* (
   { channel }: Origin,
   { data, data_by_locale }: Wanted
 ) {
-  if (data === undefined && data_by_locale === undefined) return {}
+  if (data === undefined && data_by_locale === undefined) return undefined
   const body = { data: data ?? {}, data_by_locale: data_by_locale ?? {} }
   if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
   if (channel !== directToken && isTooLargeWritten(body)) return yield* refuse("body-too-large")
+  return body
+})
+
+/** Changes a broadcast that has not started. */
+const changeScheduled = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, by: Caller) {
+  const { at: startAt, rate } = wanted
+  const body = yield* payloadOf(origin, wanted)
+  yield* demandRoom("broadcast")
+  const counted = yield* countBytes(by, wanted)
   const to = { channels: [], users: [], except: [] }
-  return yield* directOf({ body, to }, randomUUID())
+  const payload = body === undefined ? {} : yield* directOf({ body, to }, randomUUID())
+  const now = yield* Clock.currentTimeMillis
+  const change = reschedule(origin, { startAt, rate, payload }, by.id, now)
+  // Parts stay counted: they are stored.
+  return yield* "parts" in payload ? change : counted(change, ({ isChanged }) => isChanged)
 })
 
 /** Tests of subscriptions (3.11) are published by any user. */
@@ -61,14 +75,14 @@ const isTest = ({ stored: { message } }: Origin): boolean =>
   message.type === "direct/1" && message.subscription !== undefined
 
 const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { caller }: Call) {
-  const now = yield* Clock.currentTimeMillis
-  const { at: startAt, data, data_by_locale, rate, state } = wanted
+  const { data, data_by_locale, state } = wanted
   if (state !== undefined) {
     // LOG keeps each change for ever: by changes of tests any user could fill it.
     if (isTest(origin)) {
       const standing = yield* standingOf(origin)
       return { standing, isDone: standing.state === state }
     }
+    const now = yield* Clock.currentTimeMillis
     const standing = yield* changeState(origin, state, caller!.id, now)
     // Somebody else may have changed the broadcast after this request did.
     return { standing, isDone: standing.isChanged || standing.state === state }
@@ -77,10 +91,7 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
   if (saysOther && !(yield* mayPublish(caller!, origin))) return yield* refuse("forbidden")
   const before = yield* standingOf(origin)
   if (before.state !== "scheduled") return { standing: before, isDone: false }
-  yield* demandRoom("broadcast")
-  yield* countBytes(caller!, wanted)
-  const payload = yield* storedPayload(origin, wanted)
-  const standing = yield* reschedule(origin, { startAt, rate, payload }, caller!.id, now)
+  const standing = yield* changeScheduled(origin, wanted, caller!)
   return { standing, isDone: standing.isChanged }
 })
 

@@ -78,7 +78,7 @@ export class RequestRates extends Context.Service<
      */
     readonly ofChange: (change: StoredChange) => Effect.Effect<void, Refused>
     /** Counts bytes of LOG for the broadcasts of a publisher. */
-    readonly ofBroadcasts: Admit
+    readonly ofBroadcasts: Pick<Limit, "count" | "giveBack">
     /** Counts a registration of another user, of the caller who makes it. */
     readonly ofMember: Admit
     /** Counts that a change, which was counted before, moves a subscription to a user. */
@@ -113,7 +113,7 @@ export class RequestRates extends Context.Service<
             [changes.address, address, Math.max(1, bytes / changeBytes)],
             ...(is.isMove ? [[moves, user] as const] : [])
           ]),
-        ofBroadcasts: broadcastBytesOf(settings).count,
+        ofBroadcasts: broadcastBytesOf(settings),
         ofMember: limitOf(
           "too-many-members",
           settings.membersPerCallerPerHourMax,
@@ -212,6 +212,8 @@ interface Limit {
   readonly count: Admit
   /** Like `count`, but counts nothing. */
   readonly check: Admit
+  /** Takes back what was counted. */
+  readonly giveBack: (key: string, cost?: number) => Effect.Effect<void>
 }
 
 const windowMillis = {
@@ -235,5 +237,9 @@ const limitOf = (error: keyof typeof windowMillis, max: number, refused: string)
       yield* warn({ max })
       return yield* refuse(error, retryAfter(waitMillis))
     })
-  return { count: by(rate.take), check: by(rate.wait) }
+  return {
+    count: by(rate.take),
+    check: by(rate.wait),
+    giveBack: (key, cost) => Effect.sync(() => rate.giveBack(key, cost))
+  }
 }

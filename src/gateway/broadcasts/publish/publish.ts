@@ -185,12 +185,21 @@ const demandPlace = Effect.fnUntraced(function* ({ headers }: Broadcast, caller:
 const overheadBytes = 950
 
 /**
- * Counts for a publisher the bytes that a broadcast, or a change of what it says, takes in LOG: by
- * variants and recipients a hundred times those of the least one.
+ * Counts for a publisher the bytes that a broadcast, or a change of one, takes in LOG: by variants
+ * and recipients a hundred times those of the least one. Counts them before they are stored, as
+ * requests at the same time would pass the limit together. The returned function gives them back
+ * if `append` fails, or stored nothing.
  */
-export const countBytes = Effect.fnUntraced(function* ({ user }: Caller, stored: object) {
-  const bytes = Buffer.byteLength(JSON.stringify(stored)) + overheadBytes
-  yield* (yield* RequestRates).ofBroadcasts(user, bytes)
+export const countBytes = Effect.fnUntraced(function* ({ user }: Caller, given: object) {
+  const { ofBroadcasts } = yield* RequestRates
+  const bytes = Buffer.byteLength(JSON.stringify(given)) + overheadBytes
+  yield* ofBroadcasts.count(user, bytes)
+  const giveBack = ofBroadcasts.giveBack(user, bytes)
+  return <A, E, R>(append: Effect.Effect<A, E, R>, isStored: (appended: A) => boolean) =>
+    append.pipe(
+      Effect.tapError(() => giveBack),
+      Effect.tap((appended) => (isStored(appended) ? Effect.void : giveBack))
+    )
 })
 
 /** Refuses what the service has no room for. */
@@ -226,15 +235,18 @@ export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller
     yield* demandSame(first, broadcast, subject)
     return first
   }
-  yield* admit(broadcast, caller)
+  const counted = yield* admit(broadcast, caller)
   const message = { subject, headers: { ...headers, ...publisherHeaders(caller.id) }, messageId }
-  const { duplicate, seq } = yield* isPlain
-    ? log.append("log", { ...message, type: "broadcast/1", body })
-    : log.append("log", {
-        ...message,
-        type: "direct/1",
-        body: yield* directOf(broadcast, messageId)
-      })
+  const direct = isPlain ? undefined : yield* directOf(broadcast, messageId)
+  const append =
+    direct === undefined
+      ? log.append("log", { ...message, type: "broadcast/1", body })
+      : log.append("log", { ...message, type: "direct/1", body: direct })
+  const hasParts = direct !== undefined && "parts" in direct
+  // Parts stay counted: they are stored.
+  const { duplicate, seq } = yield* hasParts
+    ? append
+    : counted(append, (appended) => !appended.duplicate)
   // Another request with the key was faster.
   if (duplicate && key !== undefined) yield* demandSame(seq, broadcast, subject)
   return seq
