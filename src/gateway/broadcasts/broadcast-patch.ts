@@ -14,7 +14,7 @@ import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import type { Operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
-import { findOwn, mayPublish } from "./broadcast.ts"
+import { findOwn, isTest, mayPublish } from "./broadcast.ts"
 import { published } from "./publish/accepted.ts"
 import { bodiesMax } from "./publish/direct-post.ts"
 import { countBytes, directOf, isTooLargeWritten, withOptions } from "./publish/publish.ts"
@@ -70,9 +70,18 @@ const changeScheduled = Effect.fnUntraced(function* (origin: Origin, wanted: Wan
   return yield* "parts" in payload ? change : counted(change, ({ isChanged }) => isChanged)
 })
 
-/** Tests of subscriptions (3.11) are published by any user. */
-const isTest = ({ stored: { message } }: Origin): boolean =>
-  message.type === "direct/1" && message.subscription !== undefined
+/**
+ * Changes the state of a broadcast. To stop one is never refused. So a resumption counts for both:
+ * LOG keeps each change, and a publisher could pause and resume without end.
+ */
+const changeTo = Effect.fnUntraced(function* (origin: Origin, state: WantedState, by: Caller) {
+  const change = changeState(origin, state, by.id, yield* Clock.currentTimeMillis)
+  const isResumption = state === "running" && (yield* standingOf(origin)).state === "paused"
+  if (!isResumption) return yield* change
+  yield* demandRoom("broadcast")
+  const counted = yield* countBytes(by, { state })
+  return yield* counted(change, ({ isChanged }) => isChanged)
+})
 
 const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { caller }: Call) {
   const { data, data_by_locale, state } = wanted
@@ -82,8 +91,7 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
       const standing = yield* standingOf(origin)
       return { standing, isDone: standing.state === state }
     }
-    const now = yield* Clock.currentTimeMillis
-    const standing = yield* changeState(origin, state, caller!.id, now)
+    const standing = yield* changeTo(origin, state, caller!)
     // Somebody else may have changed the broadcast after this request did.
     return { standing, isDone: standing.isChanged || standing.state === state }
   }

@@ -48,6 +48,10 @@ export const maySee = Effect.fnUntraced(function* (
   return (yield* isOperator(caller)) || (yield* mayPublish(caller, origin, may))
 })
 
+/** Tests of subscriptions (3.11) are published by any user. */
+export const isTest = ({ stored: { message } }: Origin): boolean =>
+  message.type === "direct/1" && message.subscription !== undefined
+
 /** The broadcast with an id, if `isShown` is true of it; else it is as if there were none. */
 const find = Effect.fnUntraced(function* <E, R>(
   id: string,
