@@ -21,7 +21,7 @@ import { type ListInput, readPages } from "../listing/read-query.ts"
 import { singles } from "../listing/singles.ts"
 import type { Operation } from "../operation.ts"
 import { isOperator } from "../operators.ts"
-import { maySee } from "./broadcast.ts"
+import { isTest, maySee } from "./broadcast.ts"
 import { BroadcastObject, viewOf } from "./view.ts"
 
 /** Most broadcasts of a page: 13 ms among 100,000; twice as many 28 (measured). */
@@ -57,13 +57,16 @@ const turns = {
   ofOthers: makeTurns(1)
 }
 
-/** Callers to whom a list showed broadcasts of others: grants are known by their channel only. */
+/**
+ * Callers to whom a list showed more than tests of their own subscriptions, which anybody may send:
+ * grants are known by their channel only.
+ */
 const readers = new Map<string, true>()
 
 const noteReader = ({ id, user }: Caller, rows: ReadonlyArray<Listed>) => {
-  const isOwn = ({ origin: { source, stored } }: Listed) =>
-    publisherOf(source, stored.header) === id
-  if (readers.has(user) || rows.every(isOwn)) return
+  const isOwnTest = ({ origin }: Listed) =>
+    isTest(origin) && publisherOf(origin.source, origin.stored.header) === id
+  if (readers.has(user) || rows.every(isOwnTest)) return
   makeRoom(readers, readersMax)
   readers.set(user, true)
 }
