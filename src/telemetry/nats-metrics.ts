@@ -56,7 +56,7 @@ const showProcesses = gauge(
 const showTrouble = gauge(
   "bellcast_nats_trouble",
   "1 while NATS stores nothing although this process reaches it, by what is wrong: frozen, " +
-    "disabled, leaderless"
+    "disabled, leaderless, unknown"
 )
 const showAhead = gauge(
   "bellcast_clock_ahead_seconds",

@@ -36,7 +36,7 @@ it("names the missing majority of a cluster, and blames no disk", {
   }
   assert.include(
     await until(report, (text) => text !== "no report"),
-    "NATS stores nothing, as no majority of a cluster's servers runs"
+    "NATS stores nothing, as of the servers that hold a stream no majority runs"
   )
   const blamed = service.output().replaceAll(/.*fewer current copies.*/g, "")
   assert.isFalse(/disk|disabled/.test(blamed), "blames a disk")

@@ -1,6 +1,6 @@
 // What is wrong with a NATS that stores nothing: an error code alone does not say.
 import { assert, it } from "vitest"
-import { Diagnosis } from "#nats/watch/server-health.ts"
+import { Diagnosis, holdersOf } from "#nats/watch/server-health.ts"
 
 const kinds = ["frozen", "disabled", "leaderless"] as const
 
@@ -31,7 +31,24 @@ it("blames the disks where a majority runs for longer than an election", () => {
 
 it("believes the error code where nobody knows how many servers run", () => {
   for (const kind of kinds) {
-    assert.equal(new Diagnosis().correct(kind, undefined, 0), kind)
-    assert.equal(new Diagnosis().correct(kind, { running: 1, all: 1 }, 60_000), kind)
+    const told = kind === "leaderless" ? "unknown" : kind
+    assert.equal(new Diagnosis().correct(kind, undefined, 0), told)
   }
+})
+
+const away = undefined
+
+it("counts the servers that hold a stream, not those of the cluster", () => {
+  const three = ["a", "b", "c"]
+  assert.deepEqual(holdersOf(three, ["a", away, away, "d", "e"]), { running: 1, all: 3 })
+  assert.deepEqual(holdersOf(["c"], ["a", "b", away]), { running: 0, all: 1 })
+  assert.deepEqual(holdersOf(three, [...three, away, away]), { running: 3, all: 3 })
+})
+
+it("does not know them where a holder is not listed, or a server tells no name", () => {
+  const three = ["a", "b", "c"]
+  // One name of all servers, as in Kubernetes.
+  assert.isUndefined(holdersOf(three, ["a"]))
+  assert.isUndefined(holdersOf(three, ["a", "", away]))
+  assert.isUndefined(holdersOf([], three))
 })

@@ -6,7 +6,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { streams } from "#streams/index.ts"
 import { showNatsTrouble } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
@@ -18,6 +17,8 @@ import { type Look, StreamWatch } from "./streams.ts"
 /** Longer than the election of a leader takes (5 to 7 s), and than slow disks wait. */
 const silentMillis = 10_000
 const timeoutMillis = 2_000
+/** A greeting of nats-server is a line of about 400 bytes, and 30 more for each further server. */
+const greetingMax = 65_536
 
 const advice =
   "Its disk was full or failed: see its log and its /healthz. Free disk space, then restart " +
@@ -27,13 +28,18 @@ const messages = {
   frozen: `nats-server stores nothing. ${advice}`,
   disabled: `JetStream of nats-server does not answer: it is disabled. ${advice}`,
   leaderless:
-    "NATS stores nothing, as no majority of a cluster's servers runs: start those that are away " +
-    "(`nats server report jetstream` shows them)"
+    "NATS stores nothing, as of the servers that hold a stream no majority runs: start those " +
+    "that are away (`nats server report jetstream` shows them)",
+  unknown:
+    "NATS stores nothing, as a stream has no leader. Start servers that are away (`nats server " +
+    "report jetstream` shows them). If all run, a disk was full or failed: see the log of each " +
+    "nats-server. Free disk space, then restart them, one after the other"
 }
 
 /**
  * Frozen: streams answer reads and store nothing. Disabled: JetStream does not answer at all.
- * Leaderless: a cluster has lost its majority.
+ * Leaderless: of the servers that hold a stream, no majority runs. Unknown: a stream has no leader,
+ * and BELLCAST_NATS_URL does not list the servers that hold it.
  */
 export interface Trouble {
   readonly kind: keyof typeof messages
@@ -55,14 +61,20 @@ export class ServerHealth extends Context.Service<
       const logs = {
         frozen: makeRateLimitedLog(messages.frozen, Effect.logError),
         disabled: makeRateLimitedLog(messages.disabled, Effect.logError),
-        leaderless: makeRateLimitedLog(messages.leaderless, Effect.logError)
+        leaderless: makeRateLimitedLog(messages.leaderless, Effect.logError),
+        unknown: makeRateLimitedLog(messages.unknown, Effect.logError)
       }
       const diagnosis = new Diagnosis()
-      let replicas = 1
+      /** The servers that hold each stream, by the last look that showed its leader. */
+      const holders = new Map<string, ReadonlyArray<string>>()
       const look = Effect.fnUntraced(function* (seen: Look | undefined) {
         const before = trouble
-        replicas = seen?.streams.get(streams.log.name)?.config.num_replicas ?? replicas
-        trouble = yield* troubleOf(nats, diagnosis, replicas)
+        for (const [stream, { cluster }] of seen?.streams ?? [])
+          if (cluster?.leader) {
+            const others = (cluster.replicas ?? []).map(({ name }) => name)
+            holders.set(stream, [cluster.leader, ...others])
+          }
+        trouble = yield* troubleOf(nats, diagnosis, holders)
         showNatsTrouble(Object.keys(messages), trouble?.kind)
         if (trouble !== undefined) yield* logs[trouble.kind]({ streams: trouble.streams.join(",") })
         else diagnosis.forget()
@@ -83,31 +95,55 @@ const isReached = ({ nc }: Nats["Service"]) =>
     Effect.orElseSucceed(() => false)
   )
 
-/** Whether a server takes connections. */
-const isRunning = (url: string): Effect.Effect<boolean> =>
-  Effect.callback<boolean>((resume) => {
+/**
+ * The name of a server that takes connections, from its greeting; "": no name, as TLS comes first.
+ * Undefined: the server is away.
+ */
+const runningName = (url: string): Effect.Effect<string | undefined> =>
+  Effect.callback<string | undefined>((resume) => {
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port || 4222), hostname.replaceAll(/[[\]]/g, ""))
-    const end = (isThere: boolean) => {
+    let greeting = ""
+    let isThere = false
+    const end = () => {
       socket.destroy()
-      resume(Effect.succeed(isThere))
+      const name = /"server_name":"([^"]*)"/.exec(greeting)?.[1] ?? ""
+      resume(Effect.succeed(isThere ? name : undefined))
     }
-    socket.once("connect", () => end(true)).once("error", () => end(false))
+    socket.setEncoding("latin1").setTimeout(timeoutMillis, end)
+    socket.once("connect", () => {
+      isThere = true
+    })
+    socket.on("data", (text) => {
+      greeting += text
+      if (greeting.includes("\n") || greeting.length > greetingMax) end()
+    })
+    socket.once("error", end).once("end", end)
     return Effect.sync(() => socket.destroy())
   }).pipe(
-    Effect.timeout(timeoutMillis),
-    Effect.orElseSucceed(() => false)
+    Effect.timeout(2 * timeoutMillis),
+    Effect.orElseSucceed(() => "")
   )
 
+/** How many of the servers that hold a stream run. */
+interface Holders {
+  readonly running: number
+  readonly all: number
+}
+
 /**
- * How many of the cluster's servers run. Undefined: BELLCAST_NATS_URL does not name each of them,
- * and nats-server tells a client with a login of the others only when that changes.
+ * Counts the holders that run, by the names of the servers that BELLCAST_NATS_URL lists.
+ * Undefined: a holder may run beside them, or is one of those that tell no name.
  */
-const sizeOf = Effect.fnUntraced(function* ({ servers }: Nats["Service"], replicas: number) {
-  if (servers.length < Math.max(2, replicas)) return undefined
-  const each = yield* Effect.forEach(servers, isRunning, { concurrency: "unbounded" })
-  return { running: each.filter(Boolean).length, all: servers.length }
-})
+export const holdersOf = (
+  holders: ReadonlyArray<string>,
+  listed: ReadonlyArray<string | undefined>
+): Holders | undefined => {
+  const away = holders.filter((name) => !listed.includes(name)).length
+  const isKnown = away <= listed.filter((name) => name === undefined).length
+  if (holders.length === 0 || !isKnown || listed.includes("")) return undefined
+  return { running: holders.length - away, all: holders.length }
+}
 
 /** Servers that have just come back elect leaders: 5 to 7 s, more on a busy machine. */
 const electionMillis = 20_000
@@ -121,14 +157,11 @@ export class Diagnosis {
 
   /**
    * While no majority runs, nothing else matters. While one runs for long, a stream without a
-   * leader has full disks. `size`: undefined where nobody knows. `now`: by the monotonic clock.
+   * leader has full disks. `size`: of the servers that hold the stream; undefined where nobody
+   * knows. `now`: by the monotonic clock.
    */
-  correct(
-    kind: Trouble["kind"],
-    size: { readonly running: number; readonly all: number } | undefined,
-    now: number
-  ): Trouble["kind"] {
-    if (size === undefined || size.all === 1) return kind
+  correct(kind: Trouble["kind"], size: Holders | undefined, now: number): Trouble["kind"] {
+    if (size === undefined) return kind === "leaderless" ? "unknown" : kind
     if (size.running * 2 <= size.all) {
       this.#majoritySince = undefined
       this.#lostMajority = true
@@ -166,14 +199,15 @@ const kindOf = (
 const troubleOf = Effect.fnUntraced(function* (
   nats: Nats["Service"],
   diagnosis: Diagnosis,
-  replicas: number
+  holders: ReadonlyMap<string, ReadonlyArray<string>>
 ) {
   const silent = nats.silences.longerThan(silentMillis)
   if (silent.length === 0 || !(yield* isReached(nats))) return undefined
   const info = yield* Effect.result(streamInfo(nats, silent[0]!, timeoutMillis))
   // The server may have been restarted meanwhile.
   if (nats.silences.longerThan(silentMillis).length === 0) return undefined
-  const size = yield* sizeOf(nats, replicas)
+  const names = yield* Effect.forEach(nats.servers, runningName, { concurrency: "unbounded" })
+  const size = holdersOf(holders.get(silent[0]!) ?? [], names)
   const kind = diagnosis.correct(kindOf(nats, info), size, yield* monotonicMillis)
   const trouble: Trouble = { kind, streams: silent }
   return trouble
