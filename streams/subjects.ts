@@ -116,7 +116,7 @@ const tokensOf = (subject: string, kind: string, count: number): ReadonlyArray<s
   return found === kind && tokens.length === count ? tokens : []
 }
 
-/** The host of the push service of a retry, as the subject of its job names it. */
+/** Host and port of the push service of a retry, as the subject of its job names them. */
 export const hostOfRetry = (subject: string): string =>
   decodeToken(subject.split(".")[3] ?? "") ?? ""
 

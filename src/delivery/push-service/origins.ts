@@ -154,15 +154,19 @@ export const makeOrigins = (patternOf: (host: string) => string) => {
     },
 
     /**
-     * Returns the share of a host in what there is for retries. Hosts that respond have one each.
-     * Of the others below a pattern, those whose last push got no response share one, and those
-     * without a push share another: made-up hosts must not keep a genuine one from its first push.
+     * Returns the share of a host, with its port, in what there is for retries. Hosts that respond
+     * have one each. Of the others below a pattern, those whose last push got no response share
+     * one, and those without a push share another: made-up hosts must not keep a genuine one from
+     * its first push.
      */
     shareOf: (host: string): Share => {
-      const { isProven = false, responds } = origins.get(`https://${host}`) ?? {}
+      // Loopback endpoints, in development, may be plain http.
+      const origin = origins.get(`https://${host}`) ?? origins.get(`http://${host}`)
+      const { isProven = false, responds } = origin ?? {}
       if (isProven || responds === true) return { name: host, isOwn: true }
       const kind = responds === undefined ? "new" : "silent"
-      return { name: `${kind} ${patternOf(host)}`, isOwn: false }
+      const hostname = URL.parse(`https://${host}`)?.hostname ?? ""
+      return { name: `${kind} ${patternOf(hostname)}`, isOwn: false }
     }
   }
 }

@@ -146,7 +146,7 @@ const retryJob = (ref: BroadcastRef, { firstRun = ref.run, result, target }: Rec
     ...(firstRun === undefined ? {} : { firstRun })
   }
   const subject = subjects.retry(
-    originToken(new URL(originOf(target)).hostname),
+    originToken(new URL(originOf(target)).host),
     ref.broadcast,
     target.user,
     target.id
