@@ -163,7 +163,10 @@ describe.skipIf(chromiumPath === undefined)("worker.js in Chromium", { timeout: 
       notification: (await registration.getNotifications())[0]
     })`
     await stage.evaluateIn("/hanging.js", dispatch(clicked))
-    assert.deepEqual(await stage.evaluateIn("/hanging.js", "[opened, waited]"), ["/a", [500]])
+    assert.deepEqual(await stage.evaluateIn("/hanging.js", "[opened, waited]"), [
+      `${stage.site.url}/a`,
+      [500]
+    ])
   })
 
   it("waits 3 s for a hook of pushes, then shows the original", async () => {
