@@ -5,7 +5,7 @@ import { anyLookup } from "./address-filter.ts"
 import { codedError, type Opened, openSocket, type SocketTarget, timedOut } from "./open-socket.ts"
 import { type HttpProxy, openTunnel, proxyCode } from "./proxy.ts"
 
-/** What undici's connectors are asked for. An empty port is the default one. */
+/** The input of undici's connectors. An empty port is the default one. */
 export interface ConnectTo {
   readonly hostname: string
   readonly protocol: string

@@ -3,7 +3,7 @@ import type { Push, PushErrorCode, PushState } from "./client.d.ts"
 
 /** What each state means for the person who looks, and the next step. */
 export const states: Readonly<Record<PushState, string>>
-/** What each error means for that person. */
+/** The meaning of each error for that person. */
 export const errors: Readonly<Record<PushErrorCode, string>>
 /** The sentence that a page shows now: that the client is busy, the error, or the state. */
 export function sentenceOf(push: Pick<Push, "busy" | "error" | "state">): string

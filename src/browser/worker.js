@@ -39,7 +39,7 @@
     } catch {}
     const members = [sent?.notification, sent].find((each) => each && typeof each === "object")
     const given = []
-    // Those of a Notification are inherited.
+    // Members of a Notification are inherited.
     for (const name in members) if (members[name] != null) given.push([name, members[name]])
     /** @type {BellcastContent} */
     const content = Object.fromEntries(given)

@@ -17,7 +17,7 @@ const worker = trustedTypes?.createPolicy("demo", policy).createScriptURL("") ??
 
 const push = await connect({ url: "..", worker, user, token })
 
-/** What the page shows of the client. */
+/** The part of the client that the page shows. */
 let shown = ""
 
 const show = async () => {
