@@ -98,9 +98,9 @@ const shown = (text: string): string =>
   text.length > shownCharsMax ? `${text.slice(0, shownCharsMax)}...` : text
 
 /**
- * What a number becomes in JavaScript, here and in browsers, that its author did not mean. A
- * fraction that is rounded to the nearest double is none of it, nor an integer that JavaScript
- * itself writes with these digits.
+ * How JavaScript, here and in browsers, changes a number against its author's intent. Undefined:
+ * not at all. Rounding a fraction to the nearest double is no such change, nor is an integer that
+ * JavaScript itself writes with these digits.
  */
 const numberLoss = (number: string): string | undefined => {
   if (number.length <= 15 && integer.test(number)) return undefined
@@ -151,8 +151,8 @@ const tokensIn = function* (text: string): Generator<string> {
 }
 
 /**
- * What a JSON text loses when it is read: the digits of a number, or all but the last of members
- * with one name. Undefined: nothing. `text` is well-formed.
+ * The loss when a JSON text is read: the digits of a number, or all but the last of members with
+ * one name. Undefined: none. `text` is well-formed.
  */
 const lossIn = (text: string): string | undefined => {
   const objects: Array<Set<string>> = []

@@ -1,7 +1,7 @@
 // Bellcast's types of words.js.
 import type { Push, PushErrorCode, PushState } from "./client.d.ts"
 
-/** What each state means for the person who looks, and the next step. */
+/** The meaning of each state for the person who looks, and the next step. */
 export const states: Readonly<Record<PushState, string>>
 /** The meaning of each error for that person. */
 export const errors: Readonly<Record<PushErrorCode, string>>

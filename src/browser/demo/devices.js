@@ -47,7 +47,7 @@ const row = (device, isOwn) => {
       sendTo(id, say)
     ),
     button("Remove", `Remove ${name.toLowerCase()}`, at("tested"), async () => {
-      // What a page takes from the service alone, the client would not notice for a day.
+      // The client would not notice for a day that its subscription is gone from the service.
       if (isOwn) {
         await push.disable()
         if (push.error) throw push.error

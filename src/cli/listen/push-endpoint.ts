@@ -57,7 +57,7 @@ const listening = (server: ReturnType<typeof createServer>) =>
     )
   })
 
-/** What a client needs to go on (RFC 9110 sections 10.2.3, 11.6.1 and 15.5.6). */
+/** The headers that a client needs to go on (RFC 9110 sections 10.2.3, 11.6.1 and 15.5.6). */
 const headersByStatus: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "www-authenticate": "vapid" },
   405: { allow: "POST" },

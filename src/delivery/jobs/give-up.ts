@@ -1,4 +1,4 @@
-// What becomes of a job on which its worker dies again and again. The push of a retry job is dead,
+// Ends or keeps a job on which its worker dies again and again. The push of a retry job is dead,
 // with a dead letter, so that its broadcast finishes, the audit shows it, and a redrive may send
 // it. The job of a shard is kept, because the worker may not even be able to read its pushes. Both
 // do as little as can be: the defect may be in anything else.

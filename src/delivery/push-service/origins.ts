@@ -17,7 +17,7 @@ export const unprovenMax = 250
 const idleMillis = 60 * 60_000
 /** Between two searches for idle origins, each of which looks at all that are proven. */
 const searchMillis = 60_000
-/** What the process remembers of one origin: a value for each {@link Table}. */
+/** The memory of one origin in this process: a value for each {@link Table}. */
 export class Origin {
   /** Scheme, host and port, as endpoints have them. */
   readonly name: string

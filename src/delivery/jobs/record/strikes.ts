@@ -46,7 +46,7 @@ type Proof = "compared" | "lasting" | "unreachable"
 /** Strikes for which there is only a lasting refusal are so many times as far apart: a day. */
 const lastingIntervals = 3
 
-/** What one push service made of the pushes of this process. */
+/** How the pushes of this process to one push service ended. */
 export class Endings {
   readonly #most = new Majority()
   readonly #compared = new Map<number, Compared>()
