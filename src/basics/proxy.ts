@@ -21,7 +21,8 @@ const textOf = (env: Environment, name: string): string =>
 const urlOf = (text: string): URL | null =>
   URL.parse(text.includes("://") ? text : `http://${text}`)
 
-const isEscaped = (text: string): boolean => {
+/** Whether each percent sign of a part of a URL begins an escape of UTF-8. */
+export const isEscaped = (text: string): boolean => {
   try {
     decodeURIComponent(text)
     return true

@@ -2,6 +2,7 @@
 // into pieces by the URL parser, and one of them be taken for the host.
 
 import * as Option from "effect/Option"
+import { isEscaped } from "#basics/proxy.ts"
 
 const schemes = ["nats:", "tls:"]
 /** For messages. Has no scheme before the example: the log would cut it like any URL. */
@@ -12,15 +13,6 @@ const form =
 /** The addresses of a list, each with its scheme. */
 export const natsUrls = (list: string): ReadonlyArray<string> =>
   list.split(",").map((one) => (one.includes("://") ? one.trim() : `nats://${one.trim()}`))
-
-const isEscaped = (text: string): boolean => {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
 
 const isAddress = (one: string): boolean => {
   const url = URL.parse(one)
