@@ -75,7 +75,7 @@ export const subjects = {
   /** Core NATS, not stored: a process announces its roles. */
   process: "bellcast.sys.process",
   /** Core NATS, not stored: gossip of delivery workers about push services. */
-  lane: "bellcast.sys.lane"
+  pushService: "bellcast.sys.push-service"
 } as const
 
 /** Filters over several subjects, for consumers and replays. */

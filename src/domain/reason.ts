@@ -49,8 +49,8 @@ export const deferReasons = [
   ...refusalReasons,
   "breaker-open",
   "key-unknown",
-  "lane-slow",
-  "lane-throttled",
+  "push-service-slow",
+  "push-service-throttled",
   "mass-gone",
   "unreachable"
 ] as const
@@ -58,7 +58,7 @@ export type DeferReason = (typeof deferReasons)[number]
 
 /** Whether a push waits because its push service asked for fewer of them. */
 export const isThrottling = (reason: StoredReason): boolean =>
-  reason === "throttled" || reason === "lane-throttled"
+  reason === "throttled" || reason === "push-service-throttled"
 
 /** Reasons of pushes that end without an attempt. */
 export const unsentReasons = [

@@ -137,8 +137,10 @@ const breakerStates = ["closed", "half-open", "open"]
 export const makePushServiceMetrics = Effect.gen(function* () {
   const labelOf = hostLabel((yield* Settings).pushHosts)
   return {
-    show: (lanes: Iterable<{ readonly host: string; readonly state: PushServiceState }>): void => {
-      for (const [host, list] of Map.groupBy(lanes, (lane) => labelOf(lane.host))) {
+    show: (
+      pushServices: Iterable<{ readonly host: string; readonly state: PushServiceState }>
+    ): void => {
+      for (const [host, list] of Map.groupBy(pushServices, (each) => labelOf(each.host))) {
         const worst = (metric: typeof showHolding, read: (state: PushServiceState) => number) =>
           metric({ host }, Math.max(...list.map(({ state }) => read(state))))
         worst(showCredentials, ({ credentials }) => breakerStates.indexOf(credentials))

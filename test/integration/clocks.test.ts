@@ -38,7 +38,7 @@ it("keeps its waits, in a worker an hour ahead and in one that is set back an ho
   await using admin = await connectAdmin(nats.url)
   const pauses: Array<number> = []
   const note = (gossip: { closedMillis?: number }) => void pauses.push(gossip.closedMillis ?? 0)
-  admin.nc.subscribe(subjects.lane, { callback: (_, msg) => note(msg.json()) })
+  admin.nc.subscribe(subjects.pushService, { callback: (_, msg) => note(msg.json()) })
   const broadcast = await publish(rest.url, "news", { n: 1 }, { ttl: String(ttlSeconds) })
   const logs = () => Promise.resolve([ahead.output(), back.output()])
   await until(logs, (each) => each.every((log) => /throttles (us|another worker)/.test(log)))

@@ -70,7 +70,7 @@ describe("garbage on NATS", { timeout: 120_000 }, () => {
       }
     }
     for (const body of ["null", "7", "{}", '{"log":1e300}', '{"log":9,"floor":null}']) {
-      for (const told of ["applied", "lane"]) admin.nc.publish(`bellcast.sys.${told}`, body)
+      for (const told of ["applied", "push-service"]) admin.nc.publish(`bellcast.sys.${told}`, body)
     }
     const broadcast = await publish(service.url, "news", { still: "here" })
     assert.deepInclude(await finished(service.url, "news", broadcast), {

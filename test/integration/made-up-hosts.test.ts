@@ -53,6 +53,6 @@ it("1,200 made-up hosts cost a genuine push service neither its token nor its pa
   assert.equal(after!.headers.authorization, before!.headers.authorization)
 
   const deferred = await attempted(await publishTo("throttling"), 6)
-  for (const { reason } of deferred) assert.equal(reason, "lane-throttled")
+  for (const { reason } of deferred) assert.equal(reason, "push-service-throttled")
   assert.equal(throttling.requests, 12)
 })

@@ -113,7 +113,9 @@ it("on subjects that are not stored are read past", async () => {
   const { raw, service } = shared
   const place = service.output().length
   for (const [, block] of [...blocks, ...Object.entries(oddBlocks)])
-    for (const subject of ["applied", "applied.get", "lane"].map((name) => `bellcast.sys.${name}`))
+    for (const subject of ["applied", "applied.get", "push-service"].map(
+      (name) => `bellcast.sys.${name}`
+    ))
       for (const reply of ["_INBOX.a", "bellcast.cmd.broadcast.rest.news"])
         raw.send(subject, block, '{"log":', reply)
   for (const [, block] of blocks) raw.send("$SRV.PING", block, "", "_INBOX.a")

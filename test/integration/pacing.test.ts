@@ -40,7 +40,7 @@ describe("a push service that throttles everybody", () => {
       dead: 0,
       expired: 0
     })
-    // Five close the lane; at most the other connections' pushes are on their way.
+    // Five stop all others; at most the other connections' pushes are on their way.
     const throttled = agents.filter(({ attempts }) => attempts[0]?.status === 429).length
     assert.isTrue(throttled >= 5 && throttled <= 8, `${throttled} were throttled`)
     assert.equal(push.requests, 100 + throttled)

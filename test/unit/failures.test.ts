@@ -49,7 +49,7 @@ describe("the failures of a broadcast", () => {
   it("follow a push that is tried again, in whatever it fails", () => {
     const first = evolveFailures(
       noFailures(0.2),
-      stored([made("retrying", "timeout"), made("retrying", "lane-slow", 0)]),
+      stored([made("retrying", "timeout"), made("retrying", "push-service-slow", 0)]),
       4
     )
     assert.deepStrictEqual(countsOf(first), [1, 1])
@@ -58,7 +58,7 @@ describe("the failures of a broadcast", () => {
     })
     const later = stored([
       { ...made("delivered", "accepted", 2), ...formerly("timeout", 1) },
-      { ...made("retrying", "reset", 1), ...formerly("lane-slow", 0) }
+      { ...made("retrying", "reset", 1), ...formerly("push-service-slow", 0) }
     ])
     const second = evolveFailures(first, later, 5)
     assert.deepStrictEqual(countsOf(second), [2, 1])
@@ -78,7 +78,7 @@ describe("the failures of a broadcast", () => {
 
   it("are those of the pushes as they are now, whatever became of them in between", () => {
     const fates = fc.constantFrom(
-      ...(["timeout", "throttled", "lane-slow"] as const).map((reason) => ({
+      ...(["timeout", "throttled", "push-service-slow"] as const).map((reason) => ({
         ...{ fate: "retrying" as const, reason }
       })),
       ...([{ fate: "dead", reason: "refused" }] as const),
@@ -92,7 +92,7 @@ describe("the failures of a broadcast", () => {
         for (const attempts of list) {
           let former: PushResult | undefined
           for (const { fate, reason } of attempts) {
-            const attempt = (former?.attempt ?? 0) + (reason === "lane-slow" ? 0 : 1)
+            const attempt = (former?.attempt ?? 0) + (reason === "push-service-slow" ? 0 : 1)
             const push = made(fate, reason, attempt)
             const { reason: before = reason, attempt: at = 0 } = former ?? {}
             const next =

@@ -180,7 +180,7 @@ const healthyFirst = mixed.toSorted((a, b) => Math.sign(a % 51) - Math.sign(b % 
 
 /** Plays an hour of one broadcast to 10 healthy and 500 gone subscriptions, as workers do. */
 const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
-  const lane = new PushService("https://push.example.com", "k", {
+  const pushService = new PushService("https://push.example.com", "k", {
     ...{
       pushesUnderWayMax: 64,
       hasHeadroom: () => true,
@@ -203,7 +203,7 @@ const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
     if (next === undefined || next.at > now + hour) return { requests, removed, delivered }
     const again = (until: number) =>
       waiting.push({ push: { ...next.push, saidGone: true }, at: Math.ceil(until) })
-    const held = lane.deferral(next.push, next.at)
+    const held = pushService.deferral(next.push, next.at)
     if (held !== undefined) {
       again(next.at + held.waitMillis)
       continue
@@ -211,8 +211,8 @@ const playHour = (knownFrom: number, order: ReadonlyArray<number>) => {
     requests += 1
     const isHealthy = Number(next.push.user.slice(1)) % 51 === 0
     const { judged } = isHealthy
-      ? lane.judge({ kind: "delivered", reason: "accepted" }, next.push, 201, next.at)
-      : lane.judge({ kind: "gone", reason: "gone" }, next.push, 410, next.at)
+      ? pushService.judge({ kind: "delivered", reason: "accepted" }, next.push, 201, next.at)
+      : pushService.judge({ kind: "gone", reason: "gone" }, next.push, 410, next.at)
     if (judged.kind === "deferred") again(next.at + judged.waitMillis)
     if (judged.kind === "gone") removed += 1
     if (judged.kind === "delivered") delivered += 1

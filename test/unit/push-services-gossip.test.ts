@@ -13,37 +13,37 @@ const someone = pushTo("someone")
 
 describe("a push service that does not respond", () => {
   const busy: ResponseResult = { kind: "failed", reason: "server-error" }
-  const laneOf = () =>
+  const pushServiceOf = () =>
     new PushService("https://push.example.com", "k1", {
       pushesUnderWayMax: 8,
       hasHeadroom: () => true,
       breakerOpenMillis: minute,
       retryBaseMillis: 10_000
     })
-  const failing = (lane: ReturnType<typeof laneOf>, reason: RetryReason) =>
-    Array.from({ length: 8 }, (_, i) => lane.failed(reason, pushTo(`s${i}`), now)).flat()
+  const failing = (pushService: ReturnType<typeof pushServiceOf>, reason: RetryReason) =>
+    Array.from({ length: 8 }, (_, i) => pushService.failed(reason, pushTo(`s${i}`), now)).flat()
 
   it("defers pushes without gossip, logs once, and goes on with the first response", () => {
-    const lane = laneOf()
-    assert.deepEqual(failing(lane, "timeout"), [
+    const pushService = pushServiceOf()
+    assert.deepEqual(failing(pushService, "timeout"), [
       { level: "warn", text: "push.example.com cannot be reached (timeout): pushes to it wait" }
     ])
-    assert.deepEqual(lane.deferral(someone, now), {
+    assert.deepEqual(pushService.deferral(someone, now), {
       kind: "deferred",
       reason: "unreachable",
       waitMillis: 10_000
     })
-    assert.isUndefined(lane.takeGossip("w", now))
-    const { notices } = lane.judge(busy, pushTo("s"), 500, now + 10_000)
+    assert.isUndefined(pushService.takeGossip("w", now))
+    const { notices } = pushService.judge(busy, pushTo("s"), 500, now + 10_000)
     assert.deepEqual(notices, [{ level: "info", text: "push.example.com is reached again" }])
-    assert.isUndefined(lane.deferral(someone, now + 10_000))
+    assert.isUndefined(pushService.deferral(someone, now + 10_000))
   })
 
   it("says so once where it is one subscription's pushes, and holds none back", () => {
-    const lane = laneOf()
+    const pushService = pushServiceOf()
     const push = pushTo("s")
     const notices = Array.from({ length: 8 }, () =>
-      lane.failed("connection-refused", push, now)
+      pushService.failed("connection-refused", push, now)
     ).flat()
     assert.deepEqual(notices, [
       {
@@ -51,19 +51,19 @@ describe("a push service that does not respond", () => {
         text: "push.example.com cannot be reached (connection-refused): its pushes are tried again"
       }
     ])
-    assert.isUndefined(lane.deferral(someone, now))
+    assert.isUndefined(pushService.deferral(someone, now))
     assert.deepEqual(
-      lane.judge({ kind: "delivered", reason: "accepted" }, push, 201, now).notices,
+      pushService.judge({ kind: "delivered", reason: "accepted" }, push, 201, now).notices,
       [{ level: "info", text: "push.example.com is reached again" }]
     )
   })
 
   it("goes on for names that do not exist, and for addresses that may not be called", () => {
-    const lane = laneOf()
-    assert.deepEqual(failing(lane, "unknown-host"), [])
-    assert.deepEqual(failing(lane, "address-not-allowed"), [])
-    assert.isUndefined(lane.deferral(someone, now))
-    assert.strictEqual(failing(lane, "tls")[0]?.level, "error")
+    const pushService = pushServiceOf()
+    assert.deepEqual(failing(pushService, "unknown-host"), [])
+    assert.deepEqual(failing(pushService, "address-not-allowed"), [])
+    assert.isUndefined(pushService.deferral(someone, now))
+    assert.strictEqual(failing(pushService, "tls")[0]?.level, "error")
   })
 })
 
@@ -74,7 +74,7 @@ describe("the gossip about a push service", () => {
     retryAfterMillis: 30_000
   }
   const credentials: ResponseResult = { kind: "failed", reason: "credentials" }
-  const laneOf = () =>
+  const pushServiceOf = () =>
     new PushService("https://push.example.com", "k1", {
       pushesUnderWayMax: 8,
       hasHeadroom: () => true,
@@ -101,12 +101,12 @@ describe("the gossip about a push service", () => {
   })
 
   it("is nothing while there is nothing to tell", () => {
-    assert.isUndefined(laneOf().takeGossip("w", now))
-    assert.isFalse(laneOf().isUrgent)
+    assert.isUndefined(pushServiceOf().takeGossip("w", now))
+    assert.isFalse(pushServiceOf().isUrgent)
   })
 
   it("stops and slows the others once; the gossip of a stop repeats ever shorter times", () => {
-    const [here, there] = [laneOf(), laneOf()]
+    const [here, there] = [pushServiceOf(), pushServiceOf()]
     for (let i = 0; i < 5; i++) here.judge(throttled, push(i), 429, now)
     assert.isTrue(here.isUrgent)
     const news = here.takeGossip("w", now)!
@@ -117,7 +117,7 @@ describe("the gossip about a push service", () => {
     )
     assert.deepEqual(there.deferral(someone, now), {
       kind: "deferred",
-      reason: "lane-throttled",
+      reason: "push-service-throttled",
       waitMillis: 30_000
     })
     assert.strictEqual(there.stateAt(now).window, 4)
@@ -128,7 +128,7 @@ describe("the gossip about a push service", () => {
   })
 
   it("opens and closes the others' breakers", () => {
-    const [here, there] = [laneOf(), laneOf()]
+    const [here, there] = [pushServiceOf(), pushServiceOf()]
     here.judge(credentials, push(1), 403, now)
     const news = here.takeGossip("w", now)!
     assert.deepEqual(news, { ...nothing, answers: 1, openMillis: minute })
@@ -145,7 +145,7 @@ describe("the gossip about a push service", () => {
   })
 
   it("makes the others hold, whatever was lost before", () => {
-    const [here, there] = [laneOf(), laneOf()]
+    const [here, there] = [pushServiceOf(), pushServiceOf()]
     for (let i = 0; i < 60; i++) here.judge({ kind: "gone", reason: "gone" }, push(i), 410, now)
     assert.isTrue(here.isUrgent)
     here.takeGossip("w", now)

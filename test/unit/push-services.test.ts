@@ -20,7 +20,7 @@ describe("the state of a push service", () => {
     reason: "throttled",
     retryAfterMillis: 30_000
   }
-  const laneOf = () =>
+  const pushServiceOf = () =>
     new PushService("https://push.example.com:8443", "k1", {
       pushesUnderWayMax: 8,
       hasHeadroom: () => true,
@@ -31,11 +31,11 @@ describe("the state of a push service", () => {
     pushTo(`user${i}`, { acceptedAt, sentAt, storedAt })
 
   it("defers the 50th 410 without a success for 1 minute, later for up to 15 minutes", () => {
-    const lane = laneOf()
+    const pushService = pushServiceOf()
     for (let i = 0; i < 49; i++)
-      assert.deepEqual(lane.judge(gone, push(i), 410, now), { judged: gone, notices: [] })
+      assert.deepEqual(pushService.judge(gone, push(i), 410, now), { judged: gone, notices: [] })
     const held = (ageMillis: number) => {
-      const { judged } = lane.judge(gone, push(50, now - ageMillis), 410, now)
+      const { judged } = pushService.judge(gone, push(50, now - ageMillis), 410, now)
       return judged.kind === "deferred" && judged.reason === "mass-gone"
         ? judged.waitMillis
         : undefined
@@ -46,21 +46,21 @@ describe("the state of a push service", () => {
   })
 
   it("takes a mismatch for the subscription's with a proof, for ours without", () => {
-    const lane = laneOf()
-    assert.isTrue(lane.doubtsToken(credentials, now))
-    assert.isFalse(lane.doubtsToken(mismatch, now), "every token names the same key")
-    lane.judge(accepted, push(0), 201, now)
-    assert.deepEqual(lane.judge(mismatch, push(1), 403, now).judged, {
+    const pushService = pushServiceOf()
+    assert.isTrue(pushService.doubtsToken(credentials, now))
+    assert.isFalse(pushService.doubtsToken(mismatch, now), "every token names the same key")
+    pushService.judge(accepted, push(0), 201, now)
+    assert.deepEqual(pushService.judge(mismatch, push(1), 403, now).judged, {
       kind: "gone",
       reason: "key-mismatch"
     })
     const ofToday = push(2, now, now, now - 60 * minute)
     assert.deepEqual(
-      lane.judge(mismatch, ofToday, 403, now).judged,
+      pushService.judge(mismatch, ofToday, 403, now).judged,
       mismatch,
       "made with a key that this process may not have yet"
     )
-    const other = laneOf()
+    const other = pushServiceOf()
     assert.deepEqual(other.judge(mismatch, push(1), 403, now).judged, {
       kind: "deferred",
       reason: "key-mismatch",
@@ -71,32 +71,32 @@ describe("the state of a push service", () => {
   })
 
   it("goes on for the others while one user has many subscriptions of another key", () => {
-    const lane = laneOf()
-    lane.judge(accepted, push(0), 201, now)
+    const pushService = pushServiceOf()
+    pushService.judge(accepted, push(0), 201, now)
     for (let i = 1; i <= 20; i++)
       assert.deepEqual(
-        lane.judge(mismatch, push(i, now, now, now - minute), 403, now).judged,
+        pushService.judge(mismatch, push(i, now, now, now - minute), 403, now).judged,
         mismatch
       )
-    assert.strictEqual(lane.stateAt(now).credentials, "closed")
-    assert.isUndefined(lane.deferral(someone, now))
+    assert.strictEqual(pushService.stateAt(now).credentials, "closed")
+    assert.isUndefined(pushService.deferral(someone, now))
   })
 
   it("does not remove by mismatch what would be a mass removal", () => {
-    const lane = laneOf()
-    lane.judge(accepted, push(0), 201, now)
+    const pushService = pushServiceOf()
+    pushService.judge(accepted, push(0), 201, now)
     const fates = Array.from(
       { length: 100 },
-      (_, i) => lane.judge(mismatch, push(i), 403, now).judged.kind
+      (_, i) => pushService.judge(mismatch, push(i), 403, now).judged.kind
     )
     assert.strictEqual(fates.filter((each) => each === "gone").length, 48)
   })
 
   it("names host and reason once when it closes, and never a subscription", () => {
-    const lane = laneOf()
+    const pushService = pushServiceOf()
     const notices = Array.from(
       { length: 10 },
-      (_, i) => lane.judge(credentials, push(i), 403, now).notices
+      (_, i) => pushService.judge(credentials, push(i), 403, now).notices
     ).flat()
     assert.deepEqual(notices, [
       {
@@ -106,53 +106,53 @@ describe("the state of a push service", () => {
           "pushes to it wait"
       }
     ])
-    const held = lane.deferral(someone, now)
+    const held = pushService.deferral(someone, now)
     assert.deepInclude(held as object, { kind: "deferred", reason: "breaker-open" })
     assert.isAtMost(held!.waitMillis, minute)
     assert.deepEqual(
-      lane.judge(accepted, push(1), 201, now).notices.map(({ level }) => level),
+      pushService.judge(accepted, push(1), 201, now).notices.map(({ level }) => level),
       ["info"]
     )
-    assert.isUndefined(lane.deferral(someone, now))
+    assert.isUndefined(pushService.deferral(someone, now))
   })
 
   it("closes for throttled pushes, which count as attempts; those it holds do not", () => {
-    const lane = laneOf()
+    const pushService = pushServiceOf()
     for (let i = 0; i < 5; i++)
-      assert.deepEqual(lane.judge(throttled, push(i), 429, now).judged, throttled)
-    assert.deepEqual(lane.deferral(someone, now + 1), {
+      assert.deepEqual(pushService.judge(throttled, push(i), 429, now).judged, throttled)
+    assert.deepEqual(pushService.deferral(someone, now + 1), {
       kind: "deferred",
-      reason: "lane-throttled",
+      reason: "push-service-throttled",
       waitMillis: 30_000 - 1
     })
-    assert.isUndefined(lane.deferral(someone, now + 30_000))
+    assert.isUndefined(pushService.deferral(someone, now + 30_000))
   })
 
   it("turns pushes away only when it is slowed and its line is full", async () => {
-    const lane = laneOf()
+    const pushService = pushServiceOf()
     const open: Array<() => void> = []
     const enter = () =>
       void Effect.runFork(
-        lane.withPlace(
+        pushService.withPlace(
           1,
           Effect.promise(() => new Promise<void>((resolve) => open.push(resolve)))
         )
       )
     for (let i = 0; i < 20; i++) enter()
     assert.strictEqual(open.length, 8)
-    assert.isUndefined(lane.queueFull(now, now))
-    for (let i = 0; i < 5; i++) lane.judge(throttled, push(i), 429, now)
-    assert.deepEqual(lane.queueFull(now - 40_000, now), {
+    assert.isUndefined(pushService.queueFull(now, now))
+    for (let i = 0; i < 5; i++) pushService.judge(throttled, push(i), 429, now)
+    assert.deepEqual(pushService.queueFull(now - 40_000, now), {
       kind: "deferred",
-      reason: "lane-slow",
+      reason: "push-service-slow",
       waitMillis: 10_000
     })
     for (let i = 0; i < 8; i++) open[i]!()
     // Four more got in, eight stand in line: that is full; one less is not.
     await vi.waitFor(() => assert.strictEqual(open.length, 12))
-    assert.isDefined(lane.queueFull(now, now))
+    assert.isDefined(pushService.queueFull(now, now))
     open[8]!()
     await vi.waitFor(() => assert.strictEqual(open.length, 13))
-    assert.isUndefined(lane.queueFull(now, now))
+    assert.isUndefined(pushService.queueFull(now, now))
   })
 })

@@ -198,7 +198,7 @@ describe("the reasons", () => {
   })
 
   it("of a push that expires in the queue name the queue", () => {
-    const expired = { kind: "expired", reason: "expired:lane-slow" } as const
+    const expired = { kind: "expired", reason: "expired:push-service-slow" } as const
     assert.deepEqual(checked(ref.expiresAt), expired)
   })
 

@@ -103,7 +103,7 @@ export class PushService {
   /** Returns why a push must not wait in the queue; undefined: let it. */
   queueFull(acceptedAt: number, now: number): Deferred | undefined {
     if (!this.#queue.isFull()) return undefined
-    return deferred("lane-slow", fullMillis(now - acceptedAt))
+    return deferred("push-service-slow", fullMillis(now - acceptedAt))
   }
 
   /**
@@ -112,7 +112,7 @@ export class PushService {
    */
   deferral(push: Push, now: number): Deferred | undefined {
     const closedUntil = this.#window.closedUntil(now)
-    if (closedUntil !== undefined) return deferred("lane-throttled", closedUntil - now)
+    if (closedUntil !== undefined) return deferred("push-service-throttled", closedUntil - now)
     const unreachableUntil = this.#connectivity.deferral(now)
     if (unreachableUntil !== undefined) return deferred("unreachable", unreachableUntil - now)
     if (push.saidGone && !this.#massGone.mayProbe(push, now)) return massGoneWait(push, now)

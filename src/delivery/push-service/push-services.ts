@@ -94,6 +94,13 @@ const makeTable = (origins: Origins["Service"], settings: SettingsShape, knownFr
   }
 }
 
+/** Returns a function that names a VAPID key by the first digits of its hash. */
+const makeKeyNames = () => {
+  const names = makeLruCache<string>(keysMax)
+  return (publicKey: string): string =>
+    names.of(publicKey, () => hash("sha256", publicKey, "hex").slice(0, keyDigits))
+}
+
 export const makePushServices = Effect.gen(function* () {
   const settings = yield* Settings
   const pubsub = yield* PubSub
@@ -101,15 +108,13 @@ export const makePushServices = Effect.gen(function* () {
   const worker = yield* freshId
   const context = yield* Effect.context<never>()
   const log = yield* EventLog
-  const keyNames = makeLruCache<string>(keysMax)
-  const keyName = (publicKey: string) =>
-    keyNames.of(publicKey, () => hash("sha256", publicKey, "hex").slice(0, keyDigits))
+  const keyName = makeKeyNames()
   const knownFrom = new KnownFrom()
   const { all, of } = makeTable(yield* Origins, settings, knownFrom)
 
   const publish = (pushService: PushService, now: number): void => {
     const gossip = pushService.takeGossip(worker, now)
-    if (gossip !== undefined) pubsub.publish(subjects.lane, gossip)
+    if (gossip !== undefined) pubsub.publish(subjects.pushService, gossip)
   }
 
   const showMetrics = (now: number): void =>
@@ -124,7 +129,10 @@ export const makePushServices = Effect.gen(function* () {
     showMetrics(now)
     yield* logAll(notices)
   })
-  yield* pubsub.subscribe(subjects.lane, (body) => void Effect.runForkWith(context)(receive(body)))
+  yield* pubsub.subscribe(
+    subjects.pushService,
+    (body) => void Effect.runForkWith(context)(receive(body))
+  )
 
   const publishAll = Effect.map(monotonicMillis, (now) => {
     for (const each of all()) publish(each, now)

@@ -59,7 +59,7 @@ export const unsendable = (
   now: number
 ): AttemptResult | undefined => {
   // The push may have expired while it waited in the send queue.
-  if (now >= ref.expiresAt) return { kind: "expired", reason: "expired:lane-slow" }
+  if (now >= ref.expiresAt) return { kind: "expired", reason: "expired:push-service-slow" }
   if (sealed === "invalid-key") return { kind: "gone", reason: sealed }
   if (sealed === "encryption") return { kind: "failed", reason: sealed }
   // The settings may have changed since registration, and sockets do not look up literal addresses.

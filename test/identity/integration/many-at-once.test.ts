@@ -121,7 +121,7 @@ it("a new token in 400 requests at once is verified once by each gateway", async
 /** The times of 100 callers, or until an end: four at a time, half of them with new tokens. */
 const timesOfOthers = async (isOver = () => false): Promise<ReadonlyArray<number>> => {
   const known = await issuer.token()
-  const lanes = await many(4, async () => {
+  const rows = await many(4, async () => {
     const times: Array<number> = []
     for (let i = 0; i < 25 && !isOver(); i += 1) {
       const token = i % 2 === 0 ? known : opaqueToken()
@@ -131,7 +131,7 @@ const timesOfOthers = async (isOver = () => false): Promise<ReadonlyArray<number
     }
     return times
   })
-  return lanes.flat()
+  return rows.flat()
 }
 const p99 = (times: ReadonlyArray<number>): number =>
   [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!

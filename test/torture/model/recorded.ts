@@ -81,7 +81,7 @@ const isFailure = ({ attempt, fate, reason }: PushResult): boolean =>
   attempt > 0 &&
   (fate === "dead" ||
     fate === "expired" ||
-    (fate === "retrying" && reason !== "throttled" && reason !== "lane-throttled"))
+    (fate === "retrying" && reason !== "throttled" && reason !== "push-service-throttled"))
 
 const takeOutcome = (
   broadcast: RecordedBroadcast,
