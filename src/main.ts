@@ -142,7 +142,7 @@ const bytesMaxOf = ({ logBytesMax, workBytesMax }: Settings["Service"]) => {
 /** Makes the streams and buckets. Fails if a bucket was lost, which only a rebuild can mend. */
 const provisioned = ({ settings }: Start) =>
   refuseTightLimits.pipe(
-    Effect.andThen(refuseTightConnection),
+    Effect.andThen(refuseTightConnection(settings.roles)),
     Effect.andThen(refuseOtherForm),
     Effect.andThen(refuseMissingBuckets),
     Effect.andThen(refuseOtherCopies),

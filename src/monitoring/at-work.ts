@@ -80,6 +80,15 @@ export const troubleOf = (state: ReaderState): string | undefined => {
   return `${reader}: ${messages} wait and none ended for ${seconds} s; ${causeOf(state, seconds)}`
 }
 
+/**
+ * That NATS refused a subscription within the last minute, in words; undefined: it did not. Whoever
+ * subscribed waits for messages that do not come.
+ */
+export const subscriptionFault = (refusal: ReaderState["refusal"]): string | undefined =>
+  refusal !== undefined && refusal.millis < refusedMillisMax && /subscription/i.test(refusal.reason)
+    ? `NATS refused this process a subscription: ${refusal.reason}`
+    : undefined
+
 /** The role that nobody runs, in words; undefined: there is none. */
 export const rolesFault = ({
   isKnown,

@@ -21,7 +21,13 @@ import { type ConsumerHealth, Upkeep } from "#nats/watch/upkeep.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { processesOf, type ReaderState, rolesFault, troubleOf } from "./at-work.ts"
+import {
+  processesOf,
+  type ReaderState,
+  rolesFault,
+  subscriptionFault,
+  troubleOf
+} from "./at-work.ts"
 
 export interface HealthOptions {
   /** A check that takes longer counts as failed. */
@@ -128,10 +134,12 @@ const readers = Effect.fnUntraced(function* (consumers: ReadonlyArray<ConsumerHe
 
 const delivery = Effect.gen(function* () {
   const { consumers, missing } = yield* (yield* Upkeep).look
-  const troubles =
+  const refused = subscriptionFault((yield* Nats).refusal())
+  const found =
     missing.length > 0
       ? missing.map((stream) => `${stream} is missing`)
       : (yield* readers(consumers)).flatMap((reader) => troubleOf(reader) ?? [])
+  const troubles = refused === undefined ? found : [refused, ...found]
   if (troubles.length === 0) return true
   yield* logFailed("delivery", { reason: troubles.join("; ") })
   return false

@@ -1,6 +1,8 @@
 // A NATS with limits of its own: the service keeps within them, or its start says which limit must
 // be another. It is never ready without delivering.
 import { assert, describe, it } from "vitest"
+import { type Role, roles } from "#config"
+import { probesOf } from "#nats/admin/limits.ts"
 import { call, join, publish, until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startConfiguredNats } from "../support/nats-configured.ts"
@@ -29,6 +31,17 @@ const start = async (config: string) => {
     throw error
   }
 }
+
+/** Further processes on a NATS, one for each list of roles. */
+const startProcesses = async (natsUrl: string, each: ReadonlyArray<ReadonlyArray<Role>>) => {
+  const opened = new AsyncDisposableStack()
+  for (const roles of each)
+    opened.use(await startService({ natsUrl, env: { BELLCAST_ROLES: roles.join(",") } }))
+  return opened
+}
+
+/** Subscriptions of a connection when it is probed: two for responses, three for announcements. */
+const beforeProbe = 5
 
 const lines = (output: string) =>
   output
@@ -65,6 +78,39 @@ describe("a NATS that allows less than the service asks for", { timeout: 90_000 
     assert.deepEqual([status, body.delivery], [200, true])
     // Nobody is blamed for what NATS does, and the consumers are left as NATS made them.
     for (const { msg } of lines(service.output())) assert.notMatch(msg, /changed|cannot be pulled/)
+  })
+
+  it("is probed with no more subscriptions than a process keeps", async () => {
+    const [port, monitoring] = [await claimPort(), await claimPort()]
+    const natsUrl = `nats://127.0.0.1:${port}`
+    const config = `jetstream: enabled\nhttp: "127.0.0.1:${monitoring}"`
+    await using __ = await startConfiguredNats(port, config)
+    await using _ = await startProcesses(
+      natsUrl,
+      roles.map((role) => [role])
+    )
+    const kept = async () => {
+      const response = await fetch(`http://127.0.0.1:${monitoring}/connz`)
+      const { connections } = (await response.json()) as {
+        readonly connections: ReadonlyArray<{ name: string; subscriptions: number }>
+      }
+      return roles.map((role) => {
+        const { subscriptions = 0 } =
+          connections.find(({ name }) => name === `bellcast ${role}`) ?? {}
+        return subscriptions - beforeProbe - probesOf([role])
+      })
+    }
+    await until(kept, (left) => left.every((count) => count >= 0))
+  })
+
+  it("has room for a process that takes no more than is left", async () => {
+    // At rest, the first process has 35 and the second 25.
+    await using started = await start(account("enabled", "max_subs: 70"))
+    const { natsUrl, service } = started
+    await using _ = await startProcesses(natsUrl, [["gateway"]])
+    const { body, status } = await call(service.url, "GET", "/__heartbeat__")
+    assert.deepEqual([status, body.delivery], [200, true])
+    assert.notMatch(service.output(), /subscriptions exceeded/)
   })
 
   it("is named once for each consumer, which somebody else's change still is not", async () => {

@@ -4,6 +4,7 @@ import {
   type ReaderState,
   refusedMillisMax,
   stalledMillisMax,
+  subscriptionFault,
   troubleOf
 } from "#monitoring/at-work.ts"
 import { ProcessList } from "#nats/connection/processes.ts"
@@ -70,6 +71,14 @@ describe("a reader", () => {
   ] as const)("is not, and says why, where it is %s", ([, state, words]) => {
     assert.match(troubleOf({ ...fine, ...state } as ReaderState) ?? "", words)
   })
+})
+
+it("a subscription that NATS refuses is named for a minute", () => {
+  const reason = "maximum subscriptions exceeded"
+  assert.include(subscriptionFault({ reason, millis: 1_000 }), reason)
+  assert.isUndefined(subscriptionFault({ reason, millis: refusedMillisMax }))
+  assert.isUndefined(subscriptionFault({ reason: "maximum payload exceeded", millis: 1_000 }))
+  assert.isUndefined(subscriptionFault(undefined))
 })
 
 describe("the work of all processes", () => {

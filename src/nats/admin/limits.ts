@@ -4,6 +4,7 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import type { Role } from "#config"
 import { streamNames, streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt, StartRefused, unavailable } from "../connection/errors.ts"
@@ -20,10 +21,21 @@ export const consumersMin: number =
   1 +
   readingsMax
 
-/** A process with all roles has 25 at rest; each reading and each pull has one more. */
+/** A process with all roles has 35 at rest; each reading and each further pull has one more. */
 const subscriptionsMin = 64
-/** The connection has the others already. */
-const probes = 56
+/**
+ * Subscriptions that a role makes after the probe and keeps. The probe makes as many, so that it
+ * pushes no other client of the account over a limit, and refuses no start that would work.
+ */
+const keptByRole: Readonly<Record<Role, number>> = {
+  gateway: 19,
+  projection: 1,
+  fanout: 1,
+  tally: 1,
+  delivery: 7
+}
+export const probesOf = (roles: ReadonlyArray<Role>): number =>
+  roles.reduce((sum, role) => sum + keptByRole[role], 0)
 /** The longest subject, that of the registration of a user in a channel of 255 bytes. */
 const subjectBytes = 900
 
@@ -67,7 +79,7 @@ export const refuseTightLimits = Effect.gen(function* () {
 })
 
 /** Messages of one publish that arrive at so many subscriptions on the longest subject. */
-const probed = async ({ listen, nc, inbox }: Nats["Service"]): Promise<number> => {
+const probed = async ({ listen, nc, inbox }: Nats["Service"], probes: number): Promise<number> => {
   const subject = `${inbox()}.probe.${"x".repeat(subjectBytes)}`
   let arrived = 0
   const receive = () => void arrived++
@@ -84,11 +96,12 @@ const probed = async ({ listen, nc, inbox }: Nats["Service"]): Promise<number> =
  * Fails with StartRefused where NATS refuses the subscriptions or the subjects of a process. It
  * says so to none of those who wait for what they subscribed to.
  */
-export const refuseTightConnection = Effect.gen(function* () {
+export const refuseTightConnection = Effect.fnUntraced(function* (roles: ReadonlyArray<Role>) {
   const nats = yield* Nats
+  const probes = probesOf(roles)
   const began = performance.now()
   const lost = unavailable("probe of NATS")
-  const arrived = yield* attempt("probe of NATS", () => probed(nats))
+  const arrived = yield* attempt("probe of NATS", () => probed(nats, probes))
   if (arrived === probes) return
   // The report of the refusal may be on its way to its reader.
   const { reason } = yield* Effect.suspend(() => {
