@@ -122,3 +122,19 @@ it("on subjects that are not stored are read past", async () => {
   await raw.flush()
   assert.deepEqual(await warningsFrom(place), [])
 })
+
+it("asking for a response on a subject that is stored get none", async () => {
+  const { jsm, nc } = shared
+  const replies = ["bellcast.evt.rejected.9000000", "$KV.bellcast_permissions.news.publishers"]
+  const asked = ["bellcast.sys.applied.get", "bellcast.api.billing.broadcasts", "$SRV.PING"]
+  for (const subject of asked) {
+    for (const reply of replies) nc.publish(subject, "{}", { reply })
+    // Responses to one connection come in the order of its requests.
+    await nc.request(subject, "{}", { timeout: 10_000 })
+  }
+  for (const [stream, last_by_subj] of [
+    ["BELLCAST_LOG", replies[0]!],
+    ["KV_bellcast_permissions", replies[1]!]
+  ] as const)
+    assert.isNull(await jsm.streams.getMessage(stream, { last_by_subj }), last_by_subj)
+})

@@ -13,7 +13,16 @@ export interface Listening {
   readonly failed: (cause: unknown) => void
 }
 
-/** Passes each message to `receive`. A subscription that is refused is reported with the status. */
+/**
+ * Whether a response would be stored: NATS lets a client name any reply subject, also those that
+ * only the service may publish.
+ */
+const isStored = (reply = ""): boolean => reply.startsWith("$") || reply.startsWith("bellcast.")
+
+/**
+ * Passes each message to `receive`, but for those that ask for a response on a subject of the
+ * service's. A subscription that is refused is reported with the status.
+ */
 export const listen = (
   nc: NatsConnection,
   { failed, queue, receive, subject }: Listening
@@ -21,7 +30,7 @@ export const listen = (
   nc.subscribe(subject, {
     ...(queue === undefined ? {} : { queue }),
     callback: (error, msg) => {
-      if (error !== null) return
+      if (error !== null || isStored(msg.reply)) return
       try {
         receive(msg)
       } catch (cause) {

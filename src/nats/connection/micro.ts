@@ -66,14 +66,6 @@ export class Micro extends Context.Service<
         const run = Effect.runForkWith(yield* Effect.context<R>())
         const running = new Set<Fiber.Fiber<void>>()
         const counted = service.endpoints.map(countedOf)
-        const listenTo: ListenTo = (subject, queue, take) =>
-          listen({
-            subject,
-            queue,
-            receive: (msg) => {
-              if (!isStored(msg.reply)) take(msg)
-            }
-          })
         const answer = ({ handle }: MicroEndpoint<R>, counts: Counted, msg: Msg) => {
           const fiber = run(Effect.map(handle(requestOf(msg)), respond(msg, counts)))
           running.add(fiber)
@@ -82,9 +74,13 @@ export class Micro extends Context.Service<
         yield* Effect.acquireRelease(
           Effect.sync(() => [
             ...service.endpoints.map((endpoint, i) =>
-              listenTo(endpoint.subject, queueGroup, (msg) => answer(endpoint, counted[i]!, msg))
+              listen({
+                subject: endpoint.subject,
+                queue: queueGroup,
+                receive: (msg) => answer(endpoint, counted[i]!, msg)
+              })
             ),
-            ...describe(service, counted, listenTo)
+            ...describe(service, counted, listen)
           ]),
           (subscriptions) => Effect.andThen(drain(subscriptions), () => Fiber.awaitAll(running))
         )
@@ -96,18 +92,6 @@ export class Micro extends Context.Service<
 }
 
 const queueGroup = "q"
-
-/**
- * Whether a response would be stored: NATS lets a client name any reply subject, also those that
- * only the service may publish.
- */
-const isStored = (reply = ""): boolean => reply.startsWith("$") || reply.startsWith("bellcast.")
-
-type ListenTo = (
-  subject: string,
-  queue: string | undefined,
-  take: (msg: Msg) => void
-) => Subscription
 
 /** An endpoint in responses to STATS. Times are in nanoseconds. */
 const countedOf = ({ name, subject }: Pick<MicroEndpoint<never>, "name" | "subject">) => ({
@@ -162,7 +146,7 @@ const respond = (msg: Msg, counts: Counted) => {
 const describe = <R>(
   { description, name, version }: MicroService<R>,
   counted: ReadonlyArray<Counted>,
-  listenTo: ListenTo
+  listen: Nats["Service"]["listen"]
 ): ReadonlyArray<Subscription> => {
   const identity = { name, id: nuid.next(), version, metadata: {} }
   const started = new Date().toISOString()
@@ -183,7 +167,7 @@ const describe = <R>(
     } catch {}
   }
   const places = ["$SRV.*", `$SRV.*.${name}`, `$SRV.*.${name}.${identity.id}`]
-  return places.map((place) => listenTo(place, undefined, tell))
+  return places.map((subject) => listen({ subject, receive: tell }))
 }
 
 /** Requests that arrived already are taken. */
