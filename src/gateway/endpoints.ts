@@ -20,7 +20,7 @@ import { channelEventsGet, eventsGet } from "./events/events.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
 import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
 import { apiGet } from "./openapi/api.ts"
-import { type Endpoint, endpoint } from "./operation.ts"
+import { type Endpoint, endpoint, type NeedsOf } from "./operation.ts"
 import { contributeGet } from "./service/contribute.ts"
 import { fileEndpoints } from "./service/files.ts"
 import { heartbeatGet, lbheartbeatGet } from "./service/heartbeat.ts"
@@ -39,7 +39,7 @@ import { subscriptionReplace } from "./subscriptions/subscription-replace.ts"
 import { restorePost } from "./users/restore.ts"
 import { userGet } from "./users/user-get.ts"
 
-export const endpoints: ReadonlyArray<Endpoint> = [
+const api = [
   endpoint("root", "/", { GET: rootGet, DELETE: userDelete }),
   {
     ...endpoint("subscription-list", "/subscriptions", {
@@ -100,8 +100,13 @@ export const endpoints: ReadonlyArray<Endpoint> = [
   endpoint("batch", "/batch", { POST: batchPost })
 ]
 
-/** All endpoints and, in development, the demo, which is no part of the API. */
-export const endpointsIn = (isDevelopment: boolean): ReadonlyArray<Endpoint> =>
-  isDevelopment ? withDemo : endpoints
+const withDemo = [...api, ...demoEndpoints]
 
-const withDemo = [...endpoints, ...demoEndpoints]
+/** The services that any of the endpoints needs. */
+type Needs = NeedsOf<(typeof withDemo)[number]>
+
+export const endpoints: ReadonlyArray<Endpoint<Needs>> = api
+
+/** All endpoints and, in development, the demo, which is no part of the API. */
+export const endpointsIn = (isDevelopment: boolean): ReadonlyArray<Endpoint<Needs>> =>
+  isDevelopment ? withDemo : api

@@ -17,11 +17,14 @@ export const userInPath = Effect.fnUntraced(function* ({ params }: Call) {
 })
 
 /** The operation for the user in the path instead of for the caller. */
-export const forUserInPath = <I>(operation: Operation<I>, summary: string): Operation<I> => ({
+export const forUserInPath = <I, R>(
+  operation: Operation<I, R>,
+  summary: string
+): Operation<I, R | Identity> => ({
   ...operation,
   access: "users",
-  run: (input, call, whole) =>
-    Effect.flatMap(userInPath(call), (user) => operation.run(input, { ...call, user }, whole)),
+  run: (input, call) =>
+    Effect.flatMap(userInPath(call), (user) => operation.run(input, { ...call, user })),
   doc: { ...operation.doc, summary }
 })
 

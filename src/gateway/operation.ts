@@ -1,45 +1,13 @@
 // The types of an endpoint and its operations: who may use an operation, how it reads a request,
 // what it does, and how the API description presents it.
+import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
-import type { Settings } from "#config"
 import type { IdentityUnavailable } from "#identity/errors.ts"
-import type { Identity } from "#identity/identity.ts"
-import type { Health } from "#monitoring/health.ts"
-import type { JoinedChannels } from "#nats/broadcasts/joined.ts"
-import type { BroadcastWatch } from "#nats/broadcasts/watch.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import type { Processes } from "#nats/connection/processes.ts"
-import type { States } from "#nats/follower/states.ts"
-import type { Watermark } from "#nats/follower/watermark.ts"
-import type { Buckets } from "#nats/kv/bucket.ts"
-import type { EventLog } from "#nats/stream/event-log.ts"
-import type { Backlog } from "#nats/watch/backlog.ts"
-import type { Space } from "#nats/watch/space.ts"
 import type { ErrorDetail } from "./http/errors.ts"
 import type { ApiRequest, ApiResponse, Call, Refused } from "./http/request.ts"
 import type * as http from "./http/routing.ts"
-import type { RequestRates } from "./quotas/requests.ts"
-import type { GatewaySettings } from "./settings.ts"
-import type { VapidPublicKeys } from "./vapid-public-keys.ts"
-
-/** The services that an operation may use. */
-export type Services =
-  | Settings
-  | GatewaySettings
-  | VapidPublicKeys
-  | Health
-  | RequestRates
-  | JoinedChannels
-  | Identity
-  | Backlog
-  | Processes
-  | BroadcastWatch
-  | States
-  | EventLog
-  | Buckets
-  | Watermark
-  | Space
 
 /** An operation in the API description; see openapi/openapi.ts. */
 export interface Description {
@@ -57,16 +25,8 @@ export interface Description {
   readonly errors?: ReadonlyArray<number>
 }
 
-/**
- * The whole API, for operations that need it: a batch runs other requests, the API description
- * lists all endpoints.
- */
-export interface Gateway {
-  readonly handleRequest: (request: ApiRequest) => Effect.Effect<ApiResponse, never, Services>
-  readonly endpoints: ReadonlyArray<Endpoint>
-}
-
-export interface Operation<I> extends http.OperationRules {
+/** `I`: what `read` makes of a request. `R`: the services that the operation needs. */
+export interface Operation<I, R> extends http.OperationRules {
   /**
    * `anyone`: without identification. `guest`: with or without credentials. `caller`: with valid
    * credentials of a user. `principal`: with any valid credentials, tokens of servers included;
@@ -92,27 +52,61 @@ export interface Operation<I> extends http.OperationRules {
    * Reads headers, query string and body, and adds every error to `errors`. The 400 lists all of
    * them. Unset: the operation needs none of these.
    */
-  readonly read?: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, Services>
+  readonly read?: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, R>
   readonly run: (
     input: I,
-    call: Call,
-    whole: Gateway
-  ) => Effect.Effect<ApiResponse, Refused | NatsUnavailable | IdentityUnavailable, Services>
+    call: Call
+  ) => Effect.Effect<ApiResponse, Refused | NatsUnavailable | IdentityUnavailable, R>
   readonly doc: Description
 }
 
+/** An operation, with the services that its two functions need together. */
+export const operation = <I = void, ForRead = never, ForRun = never>(
+  given: Omit<Operation<I, never>, "read" | "run"> & {
+    readonly read?: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, ForRead>
+    readonly run: (
+      input: NoInfer<I>,
+      call: Call
+    ) => Effect.Effect<ApiResponse, Refused | NatsUnavailable | IdentityUnavailable, ForRun>
+  }
+): Operation<I, ForRead | ForRun> => given
+
 // biome-ignore lint/suspicious/noExplicitAny: `run` only gets what `read` of its operation returns
-export type AnyOperation = Operation<any>
+export type AnyOperation<R = unknown> = Operation<any, R>
 
-export type Endpoint = http.Endpoint<AnyOperation>
+export type Endpoint<R = unknown> = http.Endpoint<AnyOperation<R>>
 
-/** An endpoint that allows its operations, in this order, HEAD after GET, and OPTIONS. */
-export const endpoint = (
+/** The services that an endpoint, or one of several, needs. */
+export type NeedsOf<E> = E extends Endpoint<infer R> ? R : never
+
+/**
+ * An endpoint that allows its operations, in this order, HEAD after GET, and OPTIONS. It needs the
+ * services of each.
+ */
+export const endpoint = <Get = never, Post = never, Put = never, Patch = never, Delete = never>(
   name: string,
   path: string,
-  operations: Endpoint["operations"]
-): Endpoint => {
+  operations: {
+    readonly GET?: AnyOperation<Get>
+    readonly POST?: AnyOperation<Post>
+    readonly PUT?: AnyOperation<Put>
+    readonly PATCH?: AnyOperation<Patch>
+    readonly DELETE?: AnyOperation<Delete>
+  }
+): Endpoint<Get | Post | Put | Patch | Delete> => {
   const methods = Object.keys(operations)
   const allow = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]))
   return { name, path, allow: [...allow, "OPTIONS"], operations }
 }
+
+/**
+ * The whole API, for operations that need it: a batch runs other requests, the API description
+ * lists all endpoints.
+ */
+export class Gateway extends Context.Service<
+  Gateway,
+  {
+    readonly handleRequest: (request: ApiRequest) => Effect.Effect<ApiResponse>
+    readonly endpoints: ReadonlyArray<Endpoint>
+  }
+>()("bellcast/gateway/Gateway") {}

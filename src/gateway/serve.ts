@@ -12,8 +12,8 @@ import { Health } from "#monitoring/health.ts"
 import { States } from "#nats/follower/states.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { ApiRequest } from "./http/request.ts"
-import type { Services } from "./operation.ts"
-import { handleRequest } from "./pipeline/pipeline.ts"
+import { Gateway } from "./operation.ts"
+import { pipelineLayer } from "./pipeline/pipeline.ts"
 import { boundConnections } from "./server/bounds/connections.ts"
 import { closeIdle, isSilent } from "./server/bounds/idle.ts"
 import { makeHandler } from "./server/handler.ts"
@@ -124,10 +124,11 @@ export const gatewayLayer = Layer.effectDiscard(
     yield* warnOfRights(policies)
     const { add } = yield* Health
     add(policies.flatMap(({ isUp, name }) => (isUp === undefined ? [] : [{ name, isWell: isUp }])))
-    const services = yield* Effect.context<Services>()
+    const { handleRequest } = yield* Gateway
+    const context = yield* Effect.context()
     const { handle, isTrusted, leave, tooMany, turnAway } = yield* makeHandler
     const respondToLine = (method: string, target: string) =>
-      Effect.runPromiseWith(services)(
+      Effect.runPromiseWith(context)(
         handleRequest(requestOfLine(method, target, apiPort.current ?? port))
       )
     const server = makeServer(handle, respondToLine)
@@ -142,9 +143,9 @@ export const gatewayLayer = Layer.effectDiscard(
       Effect.andThen(leave, close(server, sockets))
     )
     const warn = makeRateLimitedLog("a connection could not be accepted")
-    const runLog = Effect.runForkWith(services)
+    const runLog = Effect.runForkWith(context)
     // Without a listener an error such as EMFILE would end the process.
     server.on("error", (cause) => runLog(warn({ err: cause })))
     yield* serveNats
   })
-).pipe(Layer.provide([GatewaySettings.layer, States.layer]))
+).pipe(Layer.provide(pipelineLayer), Layer.provide([GatewaySettings.layer, States.layer]))

@@ -4,7 +4,6 @@ import { assert, it } from "vitest"
 import { Settings } from "#config"
 import { directPost } from "#gateway/broadcasts/publish/direct-post.ts"
 import type { Call, Refused } from "#gateway/http/request.ts"
-import type { Gateway } from "#gateway/operation.ts"
 import { Identity } from "#identity/identity.ts"
 
 it("a caller who may not publish costs no pseudonym of those whom the request names", async () => {
@@ -19,7 +18,7 @@ it("a caller who may not publish costs no pseudonym of those whom the request na
   const input = { body: { to: { users, except_users: users } }, headers: {}, key: undefined }
   const caller = { id: "openid:eve", principals: ["openid:eve"], rights: undefined }
   const refused = await directPost
-    .run(input, { caller } as unknown as Call, {} as Gateway)
+    .run(input, { caller } as unknown as Call)
     .pipe(
       Effect.flip,
       Effect.provideService(Identity, identity as Identity["Service"]),

@@ -11,7 +11,7 @@ import {
   type Call,
   jsonResponse
 } from "../http/request.ts"
-import type { Gateway, Operation } from "../operation.ts"
+import { Gateway, operation } from "../operation.ts"
 import { bodyOf, type Entry, Partial, pathOf, readBatch } from "./body.ts"
 
 /**
@@ -81,11 +81,8 @@ interface Responses {
 }
 
 /** Runs an entry, and follows a redirect once. */
-const runEntry = Effect.fnUntraced(function* (
-  entry: Entry,
-  call: Call,
-  { handleRequest }: Gateway
-) {
+const runEntry = Effect.fnUntraced(function* (entry: Entry, call: Call) {
+  const { handleRequest } = yield* Gateway
   const { target } = entry
   const body = entry.body()
   const response = yield* handleRequest(requestOf(call, entry, target, body))
@@ -102,15 +99,10 @@ const add = (responses: Responses, text: string): void => {
 }
 
 /** Runs an entry and adds its response. Returns the response instead when the batch must stop. */
-const addResponse = Effect.fnUntraced(function* (
-  responses: Responses,
-  entry: Entry,
-  call: Call,
-  gateway: Gateway
-) {
+const addResponse = Effect.fnUntraced(function* (responses: Responses, entry: Entry, call: Call) {
   const tooLarge = () => textOf(entry.target, entry, errorResponse("response-too-large"))
   if (responses.isFull) return void add(responses, tooLarge())
-  const { response, target } = yield* runEntry(entry, call, gateway)
+  const { response, target } = yield* runEntry(entry, call)
   if (response.aborts) return response
   const text = textOf(target, entry, response)
   const bytes = Buffer.byteLength(text)
@@ -120,16 +112,16 @@ const addResponse = Effect.fnUntraced(function* (
   return void add(responses, responses.isFull && isSafe(entry) ? tooLarge() : text)
 })
 
-export const batchPost: Operation<ReadonlyArray<Entry>> = {
+export const batchPost = operation({
   access: "anyone",
   takesJson: "always",
   read: readBatch,
-  run: Effect.fnUntraced(function* (entries, call, gateway) {
+  run: Effect.fnUntraced(function* (entries, call) {
     const responses: Responses = { texts: [], bytes: 0, isFull: false }
     for (const entry of entries) {
       // Let other requests run between the entries.
       yield* Effect.yieldNow
-      const aborted = yield* addResponse(responses, entry, call, gateway)
+      const aborted = yield* addResponse(responses, entry, call)
       if (aborted !== undefined) return aborted
     }
     const { texts } = responses
@@ -146,4 +138,4 @@ export const batchPost: Operation<ReadonlyArray<Entry>> = {
     responses: { 200: BatchResponse },
     errors: [400, 413, 415]
   }
-}
+})

@@ -19,7 +19,7 @@ import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readPages } from "../listing/read-query.ts"
 import { singles } from "../listing/singles.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { isOperator } from "../operators.ts"
 import { isTest, maySee } from "./broadcast.ts"
 import { BroadcastObject, viewOf } from "./view.ts"
@@ -151,7 +151,7 @@ const doc = {
   errors: [400, 413]
 }
 
-export const channelBroadcastsGet: Operation<Input> = {
+export const channelBroadcastsGet = operation({
   access: "viewer",
   exposes: ["Next-Page"],
   read,
@@ -164,13 +164,13 @@ export const channelBroadcastsGet: Operation<Input> = {
     })
   }),
   doc
-}
+})
 
-export const broadcastsGet: Operation<Input> = {
+export const broadcastsGet = operation({
   access: "principal",
   exposes: ["Next-Page"],
   read,
   run: (input, call) =>
     page(input, call, "/broadcasts", { channel: undefined, isShown: makeMaySee(call.caller!) }),
   doc: { ...doc, summary: "List the broadcasts that the caller may see, the newest first" }
-}
+})

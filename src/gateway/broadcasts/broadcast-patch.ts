@@ -12,7 +12,7 @@ import { directToken } from "#streams/tokens.ts"
 import { readBody } from "../http/body.ts"
 import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
 import { findOwn, isTest, mayPublish } from "./broadcast.ts"
 import { published } from "./publish/accepted.ts"
@@ -103,7 +103,7 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
   return { standing, isDone: standing.isChanged }
 })
 
-export const broadcastPatch: Operation<Wanted | undefined> = {
+export const broadcastPatch = operation({
   access: "principal",
   takesJson: "always",
   exposes: ["Last-Modified", "ETag"],
@@ -126,4 +126,4 @@ export const broadcastPatch: Operation<Wanted | undefined> = {
     responses: { 200: Shown },
     errors: [403, 404, 409, 413, 429, 507]
   }
-}
+})

@@ -13,7 +13,7 @@ import { channelIdOf } from "../channels/id.ts"
 import { maySend } from "../channels/publishers.ts"
 import { refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { isOperator } from "../operators.ts"
 import { Shown, shown } from "./view.ts"
 
@@ -80,7 +80,7 @@ const doc = {
   responses: { 200: Shown }
 }
 
-export const broadcastGet: Operation<void> = {
+export const broadcastGet = operation({
   access: "viewer",
   exposes: ["Last-Modified", "ETag"],
   run: Effect.fnUntraced(function* (_, { params }) {
@@ -91,10 +91,10 @@ export const broadcastGet: Operation<void> = {
     return yield* shown(origin, yield* standingOf(origin))
   }),
   doc: { ...doc, errors: [400, 403, 404] }
-}
+})
 
 /** The response about a broadcast that the caller may not see is that about a missing one. */
-export const anyBroadcastGet: Operation<void> = {
+export const anyBroadcastGet = operation({
   access: "principal",
   exposes: ["Last-Modified", "ETag"],
   run: Effect.fnUntraced(function* (_, call) {
@@ -102,4 +102,4 @@ export const anyBroadcastGet: Operation<void> = {
     return yield* shown(origin, yield* standingOf(origin))
   }),
   doc: { ...doc, summary: `${doc.summary}, by its id alone`, errors: [404] }
-}
+})

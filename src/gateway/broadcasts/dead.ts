@@ -12,7 +12,7 @@ import { noStore } from "../http/response-headers.ts"
 import { nextPage } from "../listing/next-page.ts"
 import { type ListInput, readQuery } from "../listing/read-query.ts"
 import { singles } from "../listing/singles.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 
 const Cause = Schema.Struct({
   reason: Schema.String,
@@ -77,7 +77,7 @@ const begin = Effect.fnUntraced(function* ({ listing, since }: Input) {
   return since === undefined ? 1 : yield* (yield* EventLog).firstSince("work", since)
 })
 
-export const deadGet: Operation<Input> = {
+export const deadGet = operation({
   access: "operator",
   exposes: ["Next-Page"],
   read,
@@ -100,4 +100,4 @@ export const deadGet: Operation<Input> = {
     responses: { 200: Schema.Struct({ data: Schema.Array(Cause) }) },
     errors: [413]
   }
-}
+})

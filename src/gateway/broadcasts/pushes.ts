@@ -4,17 +4,17 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Fate, type PushResult } from "#domain/outcome.ts"
 import { pushServiceNames, pushServiceOf } from "#domain/subscription/push-services.ts"
-import { Identity, type User } from "#identity/identity.ts"
+import { Identity } from "#identity/identity.ts"
 import { listPushes } from "#nats/broadcasts/pushes.ts"
 import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
-import { type ListInput, readPages } from "../listing/read-query.ts"
+import { readPages } from "../listing/read-query.ts"
 import { singles } from "../listing/singles.ts"
 import { recordLook } from "../looks.ts"
 import { userIdFault } from "../named-user.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { isOperator } from "../operators.ts"
 import { findOwn } from "./broadcast.ts"
 
@@ -55,12 +55,6 @@ export const pushView = (result: PushResult): typeof PushObject.Type => {
   }
 }
 
-interface Input extends ListInput {
-  readonly outcome: string | undefined
-  readonly service: string | undefined
-  readonly user: User | undefined
-}
-
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPages(call, errors)
   const { oneOf, refuse, text } = singles(call.query, errors)
@@ -71,7 +65,7 @@ const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>
   return { ...input, outcome, service: oneOf("push_service", pushServiceNames), user }
 })
 
-export const pushesGet: Operation<Input> = {
+export const pushesGet = operation({
   access: "principal",
   exposes: ["Next-Page"],
   read,
@@ -104,4 +98,4 @@ export const pushesGet: Operation<Input> = {
     responses: { 200: Schema.Struct({ data: Schema.Array(PushObject) }) },
     errors: [403, 404, 413]
   }
-}
+})

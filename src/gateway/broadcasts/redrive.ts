@@ -8,7 +8,7 @@ import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
 import { findOwn } from "./broadcast.ts"
 import { Accepted, acceptedAt } from "./publish/accepted.ts"
@@ -34,7 +34,7 @@ const impossible = Effect.fnUntraced(function* (
   return yield* refuse("impossible-state", { message: messages[reason], details })
 })
 
-export const redrivePost: Operation<typeof Body.Type | undefined> = {
+export const redrivePost = operation({
   access: "operator",
   takesJson: "withBody",
   exposes: ["Location"],
@@ -61,4 +61,4 @@ export const redrivePost: Operation<typeof Body.Type | undefined> = {
     },
     errors: [404, 409, 507]
   }
-}
+})

@@ -11,7 +11,7 @@ import { refuse } from "../http/errors.ts"
 import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { channelIdOf } from "./id.ts"
 import { mayPublish } from "./publishers.ts"
 
@@ -39,7 +39,7 @@ const Channel = Schema.Struct({
   push: Schema.Int
 }).annotate({ identifier: "Channel" })
 
-export const channelGet: Operation<void> = {
+export const channelGet = operation({
   access: "principal",
   exposes: ["Last-Modified", "ETag"],
   run: Effect.fnUntraced(function* (_, { caller, params }) {
@@ -57,4 +57,4 @@ export const channelGet: Operation<void> = {
     responses: { 200: Schema.Struct({ data: Channel }) },
     errors: [400, 403]
   }
-}
+})

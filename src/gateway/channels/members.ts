@@ -14,19 +14,16 @@ import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readPages } from "../listing/read-query.ts"
 import { forUserInPath } from "../named-user.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { channelIdOf } from "./id.ts"
 import { register, registrationDelete } from "./registration.ts"
 
-export const memberPut: Operation<void> = forUserInPath(
+export const memberPut = forUserInPath(
   { access: "users", ...register },
   "Register a user to a channel, also to one that is closed to them"
 )
 
-export const memberDelete: Operation<void> = forUserInPath(
-  registrationDelete,
-  "Remove a user from a channel"
-)
+export const memberDelete = forUserInPath(registrationDelete, "Remove a user from a channel")
 
 /** Most members of a page. Each is read from LOG, which alone has the ids of users. */
 const membersMax = 250
@@ -69,7 +66,7 @@ const idOf = Effect.fnUntraced(function* ({ value: { since } }: Entry<Registrati
 
 const Members = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
 
-export const membersGet: Operation<ListInput> = {
+export const membersGet = operation({
   access: "users",
   exposes: ["Next-Page", "Total-Records"],
   read: readPages,
@@ -98,4 +95,4 @@ export const membersGet: Operation<ListInput> = {
     responses: { 200: Members },
     errors: [400, 403, 413]
   }
-}
+})

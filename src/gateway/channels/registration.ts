@@ -12,7 +12,7 @@ import { changeRegistration } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
 import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
 import { channelIdOf } from "./id.ts"
 import { mayRegister } from "./publishers.ts"
@@ -33,8 +33,8 @@ const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
  * Registers the user of a request. `isAllowed` is asked for each decision: a removal that comes
  * before the registration is stored may have taken the right, too.
  */
-const registerIf = (isAllowed: typeof mayRegister): Operation<void>["run"] =>
-  Effect.fnUntraced(function* (_, call) {
+const registerIf = (isAllowed: typeof mayRegister) =>
+  Effect.fnUntraced(function* (_: unknown, call: Call) {
     const id = yield* channelIdOf(call.params)
     const channel = channelToken(id)
     const { id: name, user } = call.user!
@@ -60,7 +60,7 @@ const registerIf = (isAllowed: typeof mayRegister): Operation<void>["run"] =>
     )
   })
 
-export const registrationPut: Operation<void> = {
+export const registrationPut = operation({
   access: "caller",
   run: registerIf(mayRegister),
   doc: {
@@ -68,10 +68,10 @@ export const registrationPut: Operation<void> = {
     responses: { 202: Acknowledgement },
     errors: [400, 403, 409, 429, 507]
   }
-}
+})
 
 /** Registers the user of a request, whether or not the channel is closed. */
-export const register: Pick<Operation<void>, "run" | "doc"> = {
+export const register = {
   run: registerIf(() => Effect.succeed(true)),
   doc: registrationPut.doc
 }
@@ -86,7 +86,7 @@ export const endRegistration = (channel: ChannelToken, call: Call) =>
     )
   )
 
-export const registrationDelete: Operation<void> = {
+export const registrationDelete = operation({
   access: "caller",
   run: (_, call) =>
     Effect.flatMap(channelIdOf(call.params), (id) => endRegistration(channelToken(id), call)),
@@ -95,4 +95,4 @@ export const registrationDelete: Operation<void> = {
     responses: { 202: Acknowledgement },
     errors: [400, 409, 507]
   }
-}
+})

@@ -7,14 +7,14 @@ import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readPages } from "../listing/read-query.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 
 /** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
 const channelsMax = 100
 
 const Registrations = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
 
-export const registrationsGet: Operation<ListInput> = {
+export const registrationsGet = operation({
   access: "caller",
   exposes: ["Next-Page", "Total-Records"],
   read: readPages,
@@ -38,4 +38,4 @@ export const registrationsGet: Operation<ListInput> = {
     responses: { 200: Registrations },
     errors: [400, 413]
   }
-}
+})

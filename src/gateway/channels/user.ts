@@ -7,7 +7,7 @@ import { registeredChannels, registrationsAtOnce } from "#nats/kv/registered.ts"
 import { changeList } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
 import type { Call } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { Acknowledgement, accepted, endRegistration } from "./registration.ts"
 
 const removeSubscriptions = (call: Call) =>
@@ -27,7 +27,7 @@ const removeSubscriptions = (call: Call) =>
   })
 
 /** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
-export const userDelete: Operation<void> = {
+export const userDelete = operation({
   access: "caller",
   run: Effect.fnUntraced(function* (_, call) {
     yield* removeSubscriptions(call)
@@ -43,4 +43,4 @@ export const userDelete: Operation<void> = {
     responses: { 202: Acknowledgement },
     errors: [409, 507]
   }
-}
+})

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { demoFiles } from "#browser/serving/files.ts"
 import { ok } from "../http/request.ts"
-import { type Endpoint, endpoint, type Operation } from "../operation.ts"
+import { type Endpoint, endpoint, operation } from "../operation.ts"
 import { fileGet } from "../service/file-get.ts"
 import { pushEndpoint } from "./push.ts"
 
@@ -36,7 +36,7 @@ const pagePolicy = policyOf([
 const workerPolicy = policyOf([])
 
 /** A worker below `/demo/` has no scope but the demo's. */
-const fileEndpoint = (name: string, path = name): Endpoint =>
+const fileEndpoint = (name: string, path = name): Endpoint<never> =>
   endpoint(`demo-${path}`, `/demo/${path}`, {
     GET: fileGet({
       name: `demo/${name}`,
@@ -50,14 +50,14 @@ const fileEndpoint = (name: string, path = name): Endpoint =>
  * Relative addresses of the page need a slash. Not to `/demo/`: where the demo was missing before,
  * a browser has cached a redirect from there to here.
  */
-const slashGet: Operation<void> = {
+const slashGet = operation({
   access: "anyone",
   run: (_, { rootUrl }) =>
     Effect.succeed(ok(undefined, { Location: `${rootUrl}/demo/index.html` }, 307)),
   doc: { summary: "The demo", responses: { 307: null } }
-}
+})
 
-export const demoEndpoints: ReadonlyArray<Endpoint> = [
+export const demoEndpoints: ReadonlyArray<Endpoint<never>> = [
   endpoint("demo", "/demo", { GET: slashGet }),
   fileEndpoint("index.html", ""),
   ...demoFiles.map((name) => fileEndpoint(name)),

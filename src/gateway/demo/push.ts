@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { ApiResponse } from "../http/request.ts"
-import { endpoint, type Operation } from "../operation.ts"
+import { endpoint, operation } from "../operation.ts"
 
 const respond = (status: number, headers: Readonly<Record<string, string>> = {}): ApiResponse => ({
   status,
@@ -11,7 +11,7 @@ const respond = (status: number, headers: Readonly<Record<string, string>> = {})
 })
 
 /** The path says the response: `410`, or 429 until a time (ms since the epoch), then 201. */
-const pushPost: Operation<void> = {
+const pushPost = operation({
   access: "anyone",
   run: Effect.fnUntraced(function* (_, { params }) {
     if (params["answer"] === "410") return respond(410)
@@ -19,6 +19,6 @@ const pushPost: Operation<void> = {
     return seconds > 0 ? respond(429, { "Retry-After": String(seconds) }) : respond(201)
   }),
   doc: { summary: "Take a push to a made-up browser", responses: { 201: null } }
-}
+})
 
 export const pushEndpoint = endpoint("demo-push", "/demo/push/:answer/:browser", { POST: pushPost })

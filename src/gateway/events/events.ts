@@ -11,7 +11,7 @@ import { detailedViewOf, recipientsOf } from "../broadcasts/view.ts"
 import { errorIn, refuse } from "../http/errors.ts"
 import { ok, type Write } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
-import type { Operation, Services } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { endOfRights } from "./rights.ts"
 
 /** Streams of one user, in this process. A browser opens six connections to a server at most. */
@@ -80,7 +80,7 @@ export const asOneOf = <E, R>(user: string, stream: Effect.Effect<unknown, E, R>
       })
   )
 
-export const eventsGet: Operation<void> = {
+export const eventsGet = operation({
   access: "principal",
   read: ({ request }, errors) =>
     Effect.sync(() => {
@@ -96,13 +96,10 @@ export const eventsGet: Operation<void> = {
       return ok(undefined, noStore, 204)
     const user = caller!.user
     yield* demandStream(user)
-    const services = yield* Effect.context<Services>()
-    const events = (write: Write) =>
-      writeEvents(origin, first, has, write).pipe(
-        Effect.raceFirst(endOfRights(call, origin)),
-        (stream) => asOneOf(user, stream),
-        Effect.provideContext(services)
-      )
+    const stream = (write: Write) =>
+      Effect.raceFirst(writeEvents(origin, first, has, write), endOfRights(call, origin))
+    const services = yield* Effect.context<Effect.Services<ReturnType<typeof stream>>>()
+    const events = (write: Write) => asOneOf(user, Effect.provideContext(stream(write), services))
     return { status: 200, headers, events }
   }),
   doc: {
@@ -112,7 +109,7 @@ export const eventsGet: Operation<void> = {
     textType: "text/event-stream",
     errors: [404]
   }
-}
+})
 
 /** For callers who may read the broadcasts of the channel. */
-export const channelEventsGet: Operation<void> = { ...eventsGet, access: "viewer" }
+export const channelEventsGet = operation({ ...eventsGet, access: "viewer" })

@@ -1,24 +1,20 @@
 // GET /openid/{policy}/login: sends a browser to the policy's issuer. GET /openid/{policy}/token:
 // the browser returns, and gets an access token.
 import * as Effect from "effect/Effect"
-import type { Visit } from "#identity/login/pages.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { pagesOf, queryFields, visiting } from "./pages.ts"
 
-const pageOf = (
-  page: "begin" | "finish",
-  summary: string,
-  parameters: ReadonlyArray<string>
-): Operation<Visit["fields"]> => ({
-  access: "anyone",
-  crossSite: "open",
-  read: (call) => Effect.succeed(queryFields(call)),
-  run: Effect.fnUntraced(function* (fields, call) {
-    const pages = yield* pagesOf("openid", call.params["policy"] ?? "")
-    return yield* visiting(pages, page, fields, call, 307)
-  }),
-  doc: { summary, parameters, responses: { 307: null }, errors: [404] }
-})
+const pageOf = (page: "begin" | "finish", summary: string, parameters: ReadonlyArray<string>) =>
+  operation({
+    access: "anyone",
+    crossSite: "open",
+    read: (call) => Effect.succeed(queryFields(call)),
+    run: Effect.fnUntraced(function* (fields, call) {
+      const pages = yield* pagesOf("openid", call.params["policy"] ?? "")
+      return yield* visiting(pages, page, fields, call, 307)
+    }),
+    doc: { summary, parameters, responses: { 307: null }, errors: [404] }
+  })
 
 export const openidLoginGet = pageOf("begin", "Begin a login: a redirect to the issuer", [
   "openidLogin"

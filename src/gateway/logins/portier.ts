@@ -2,15 +2,12 @@
 // mails to the user. POST /portier/verify: the browser returns, and gets the token of a session.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Visit } from "#identity/login/pages.ts"
-import type { Operation } from "../operation.ts"
+import { type Description, operation } from "../operation.ts"
 import { questionPage } from "./html.ts"
 import { bodyFields, failing, pagesOf, queryFields, visiting } from "./pages.ts"
 
-type Fields = Visit["fields"]
-
 /** Begins nothing: a link can stand in anybody's mail. */
-export const portierLoginGet: Operation<Fields> = {
+export const portierLoginGet = operation({
   access: "anyone",
   crossSite: "open",
   read: (call) => Effect.succeed(queryFields(call)),
@@ -29,20 +26,21 @@ export const portierLoginGet: Operation<Fields> = {
     textType: "text/html",
     errors: [404]
   }
-}
+})
 
 const post = (
   page: "begin" | "finish",
-  doc: Pick<Operation<Fields>["doc"], "summary" | "body" | "bodyExample">
-): Operation<Fields> => ({
-  access: "anyone",
-  crossSite: "open",
-  read: bodyFields,
-  run: Effect.fnUntraced(function* (fields, call) {
-    return yield* visiting(yield* pagesOf("portier", "portier"), page, fields, call, 302)
-  }),
-  doc: { ...doc, bodyRequired: true, responses: { 302: null }, errors: [404, 413, 415] }
-})
+  doc: Pick<Description, "summary" | "body" | "bodyExample">
+) =>
+  operation({
+    access: "anyone",
+    crossSite: "open",
+    read: bodyFields,
+    run: Effect.fnUntraced(function* (fields, call) {
+      return yield* visiting(yield* pagesOf("portier", "portier"), page, fields, call, 302)
+    }),
+    doc: { ...doc, bodyRequired: true, responses: { 302: null }, errors: [404, 413, 415] }
+  })
 
 export const portierLoginPost = post("begin", {
   summary: "Begin a login by mail: a redirect to the broker",

@@ -7,7 +7,7 @@ import { refuse } from "../http/errors.ts"
 import { prefersHtml } from "../http/media.ts"
 import { ok } from "../http/request.ts"
 import { projectVersion } from "../http/version.ts"
-import type { Endpoint, Operation } from "../operation.ts"
+import { type Endpoint, Gateway, operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { type About, openApiOf, type SecuritySchemes } from "./openapi.ts"
 import { apiPage } from "./page.ts"
@@ -45,12 +45,13 @@ const schemesOf = (policies: Identity["Service"]["policies"]): SecuritySchemes =
     ])
   )
 
-export const apiGet: Operation<void> = {
+export const apiGet = operation({
   access: "anyone",
-  run: Effect.fnUntraced(function* (_, { request, rootUrl }, { endpoints }) {
+  run: Effect.fnUntraced(function* (_, { request, rootUrl }) {
     const { projectName, publicApiDescription } = yield* GatewaySettings
     if (!publicApiDescription) return yield* refuse("forbidden")
     const { policies } = yield* Identity
+    const { endpoints } = yield* Gateway
     const schemes = schemesOf(policies)
     const about = { title: projectName, version: projectVersion, rootUrl, schemes }
     const { document, page } = describe(endpoints, about)
@@ -65,4 +66,4 @@ export const apiGet: Operation<void> = {
     errors: [403],
     textType: "text/html"
   }
-}
+})

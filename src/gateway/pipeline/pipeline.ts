@@ -16,7 +16,9 @@
 // Every response then gets the headers of response-headers.ts and one line in the log.
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { IdentityUnavailable, TooManyFailures } from "#identity/errors.ts"
@@ -40,7 +42,7 @@ import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "
 import { addCommonHeaders } from "../http/response-headers.ts"
 import { operationOf, type Route, routeOf } from "../http/routing.ts"
 import { versionPrefix } from "../http/version.ts"
-import type { Endpoint, Services } from "../operation.ts"
+import { Gateway } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
 import { GatewaySettings } from "../settings.ts"
 import {
@@ -66,6 +68,7 @@ interface RequestContext {
   readonly rootUrl: string
   readonly trace: Trace
 }
+type Endpoint = (typeof endpoints)[number]
 type Matched = Extract<Route<Endpoint>, { readonly kind: "endpoint" }>
 
 const contextOf = (
@@ -125,7 +128,7 @@ const runOperation = Effect.fnUntraced(function* (
   const errors: Array<ErrorDetail> = []
   const input = operation.read && (yield* operation.read(call, errors))
   if (errors.length > 0) return yield* refuseInvalid(errors)
-  const response = yield* operation.run(input, call, { handleRequest, endpoints })
+  const response = yield* operation.run(input, call)
   return yield* withChallenge(response, identified, operation)
 })
 
@@ -178,36 +181,50 @@ const fromCause = (cause: Cause.Cause<never>, { rootUrl, settings }: RequestCont
 }
 
 /** The response to any request: 500 for a defect, 503 or 507 for an error of the storage. */
-export const handleRequest = (request: ApiRequest): Effect.Effect<ApiResponse, never, Services> =>
-  Effect.gen(function* () {
-    const began = yield* monotonicMillis
-    const at = yield* Clock.currentTimeMillis
-    const settings = yield* GatewaySettings
-    const common = yield* Settings
-    const offered = endpointsIn((yield* Source).isDevelopment)
-    const context = contextOf(request, settings, originOf(common, request), offered, at)
-    const { rootUrl, route, trace } = context
-    const response = yield* runSteps(context).pipe(
-      Effect.catchTags({
-        Refused: ({ response }) => Effect.succeed(response),
-        IdentityUnavailable: fromIdentityUnavailable,
-        TooManyFailures: fromTooManyFailures,
-        NatsUnavailable: fromNatsUnavailable
-      }),
-      Effect.catchCause((cause) => fromCause(cause, context))
-    )
-    const endpoint = route.kind === "endpoint" ? route.endpoint : undefined
-    const now = yield* Clock.currentTimeMillis
-    const { retryAfterSeconds } = common
-    const complete = addCommonHeaders(request, response, endpoint, {
-      settings,
-      retryAfterSeconds,
-      rootUrl,
-      now
-    })
-    const millis = (yield* monotonicMillis) - began
-    const quiet = isQuiet(settings.logRequests, endpoint?.path, complete, trace)
-    yield* logRequest(request, complete, trace, millis, quiet)
-    requestAnswered(request.method, endpoint?.path ?? "none", complete.status, millis)
-    return complete
+const handleRequest = Effect.fnUntraced(function* (request: ApiRequest) {
+  const began = yield* monotonicMillis
+  const at = yield* Clock.currentTimeMillis
+  const settings = yield* GatewaySettings
+  const common = yield* Settings
+  const offered = endpointsIn((yield* Source).isDevelopment)
+  const context = contextOf(request, settings, originOf(common, request), offered, at)
+  const { rootUrl, route, trace } = context
+  const response = yield* runSteps(context).pipe(
+    Effect.catchTags({
+      Refused: ({ response }) => Effect.succeed(response),
+      IdentityUnavailable: fromIdentityUnavailable,
+      TooManyFailures: fromTooManyFailures,
+      NatsUnavailable: fromNatsUnavailable
+    }),
+    Effect.catchCause((cause) => fromCause(cause, context))
+  )
+  const endpoint = route.kind === "endpoint" ? route.endpoint : undefined
+  const now = yield* Clock.currentTimeMillis
+  const { retryAfterSeconds } = common
+  const complete = addCommonHeaders(request, response, endpoint, {
+    settings,
+    retryAfterSeconds,
+    rootUrl,
+    now
   })
+  const millis = (yield* monotonicMillis) - began
+  const quiet = isQuiet(settings.logRequests, endpoint?.path, complete, trace)
+  yield* logRequest(request, complete, trace, millis, quiet)
+  requestAnswered(request.method, endpoint?.path ?? "none", complete.status, millis)
+  return complete
+})
+
+/** The pipeline, with the services that its steps and all operations need. */
+export const pipelineLayer = Layer.effect(
+  Gateway,
+  Effect.gen(function* () {
+    type Needs = Effect.Services<ReturnType<typeof handleRequest>>
+    const services = yield* Effect.context<Exclude<Needs, Gateway>>()
+    const gateway: Gateway["Service"] = {
+      endpoints,
+      handleRequest: (request) => Effect.provideContext(handleRequest(request), all)
+    }
+    const all = Context.add(services, Gateway, gateway)
+    return gateway
+  })
+)

@@ -11,8 +11,7 @@ import { accountOf, clientOf, makeTrust, plainAddress } from "../client-address.
 import { corsHeaders } from "../http/cors.ts"
 import { errorResponse } from "../http/errors.ts"
 import type { ApiRequest, ApiResponse } from "../http/request.ts"
-import type { Services } from "../operation.ts"
-import { handleRequest } from "../pipeline/pipeline.ts"
+import { Gateway } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { noteAnswered } from "./bounds/idle.ts"
 import { inTurn } from "./bounds/pipelining.ts"
@@ -34,7 +33,8 @@ type Bound = "connections" | "address"
 
 /** The part of the handling that all requests share. */
 interface Handler {
-  readonly run: ReturnType<typeof Effect.runForkWith<Services>>
+  readonly run: ReturnType<typeof Effect.runForkWith<never>>
+  readonly handleRequest: Gateway["Service"]["handleRequest"]
   readonly isTrusted: (address: string) => boolean
   readonly corsOrigins: ReadonlyArray<string>
   /** Bytes of request bodies in memory. */
@@ -113,7 +113,8 @@ const respond = (
   request: IncomingMessage,
   response: ServerResponse
 ): void => {
-  const { busy, corsOrigins, leaving, run, running, tooMany, turnAway, unread } = handler
+  const { busy, corsOrigins, handleRequest, leaving, run, running, tooMany, turnAway, unread } =
+    handler
   const { address } = apiRequest
   // The client left while the request waited, or an earlier response closed the connection.
   if (request.socket.destroyed || response.socket === null) return
@@ -179,7 +180,8 @@ const makeTurnAway = (run: Handler["run"]): Handler["turnAway"] => {
 export const makeHandler = Effect.gen(function* () {
   const { retryAfterSeconds } = yield* Settings
   const { connectionsPerAddressMax, corsOrigins, trustedProxies } = yield* GatewaySettings
-  const run = Effect.runForkWith(yield* Effect.context<Services>())
+  const { handleRequest } = yield* Gateway
+  const run = Effect.runForkWith(yield* Effect.context())
   const unread = yield* Effect.acquireRelease(
     Effect.sync(() => new UnreadResponses(() => httpTurnedAway("unread"))),
     (responses) => Effect.sync(() => responses.stop())
@@ -191,6 +193,7 @@ export const makeHandler = Effect.gen(function* () {
   const left = Latch.makeUnsafe()
   const handler: Handler = {
     run,
+    handleRequest,
     isTrusted: makeTrust(trustedProxies),
     corsOrigins,
     bodies: makeShares(bodyBytesPerAddressMax),

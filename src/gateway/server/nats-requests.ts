@@ -13,8 +13,7 @@ import { type ErrorDetail, errorIn, errorResponse, refuseInvalid } from "../http
 import { maxHeaderSize } from "../http/node-http.ts"
 import { type ApiRequest, type ApiResponse, BodyTooLarge, type Refused } from "../http/request.ts"
 import { projectVersion, versionPrefix } from "../http/version.ts"
-import type { Services } from "../operation.ts"
-import { handleRequest } from "../pipeline/pipeline.ts"
+import { Gateway } from "../operation.ts"
 
 /** How long a request may take. As over HTTP, a write may be stored all the same. */
 const requestMillis = 10_000
@@ -161,6 +160,7 @@ const sizeError = ({ body, headers }: MicroRequest): ApiResponse | undefined => 
 const makeAnswer = Effect.gen(function* () {
   const { retryAfterSeconds } = yield* Settings
   const micro = yield* Micro
+  const { handleRequest } = yield* Gateway
   const running = makeShares(atOnceMax.ofSource, atOnceMax.ofAll)
   const later = { headers: { "Retry-After": String(retryAfterSeconds) } }
   const answer = (operation: NatsOperation, request: MicroRequest) => {
@@ -191,7 +191,7 @@ const makeAnswer = Effect.gen(function* () {
 /** Answers requests until the scope closes. */
 export const serveNats = Effect.gen(function* () {
   const answer = yield* makeAnswer
-  yield* (yield* Micro).serve<Services>({
+  yield* (yield* Micro).serve({
     name: "bellcast",
     version: projectVersion,
     description: "Broadcasts, members of channels and users, for internal services",

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { docsUrl } from "../http/links.ts"
 import { ok } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 
-export const contributeGet: Operation<void> = {
+export const contributeGet = operation({
   access: "anyone",
   run: Effect.fnUntraced(function* (_, { rootUrl }) {
     const settings = yield* GatewaySettings
@@ -23,4 +23,4 @@ export const contributeGet: Operation<void> = {
     summary: "How to take part in the project",
     responses: { 200: Schema.Record(Schema.String, Schema.Unknown) }
   }
-}
+})

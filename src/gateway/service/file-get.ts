@@ -6,7 +6,7 @@ import { textOf } from "#browser/serving/files.ts"
 import { acceptsGzip } from "../http/media.ts"
 import { isTagIn } from "../http/preconditions.ts"
 import type { ApiResponse } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 
 export interface File {
   /** The path in `src/browser/`. */
@@ -42,9 +42,9 @@ const read = (file: File) => {
 }
 
 /** Reads the file once, at its first request. */
-export const fileGet = (file: File): Operation<void> => {
+export const fileGet = (file: File) => {
   let known: ReturnType<typeof read> | undefined
-  return {
+  return operation({
     access: "anyone",
     crossSite: "open",
     exposes: ["ETag", "Cache-Control"],
@@ -66,5 +66,5 @@ export const fileGet = (file: File): Operation<void> => {
       responses: { 200: null, 304: null },
       textType: file.mediaType
     }
-  }
+  })
 }

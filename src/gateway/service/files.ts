@@ -36,7 +36,7 @@ const everywhere = {
   "Cross-Origin-Resource-Policy": "cross-origin"
 }
 
-export const fileEndpoints: ReadonlyArray<Endpoint> = scripts.map((name) =>
+export const fileEndpoints: ReadonlyArray<Endpoint<never>> = scripts.map((name) =>
   endpoint(name.replace(".", "-"), `/${name}`, {
     GET: fileGet({
       name,

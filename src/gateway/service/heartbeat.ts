@@ -5,10 +5,10 @@ import * as Schema from "effect/Schema"
 import { Health, HealthView } from "#monitoring/health.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 
-export const heartbeatGet: Operation<void> = {
+export const heartbeatGet = operation({
   access: "anyone",
   run: Effect.fnUntraced(function* () {
     if (!(yield* GatewaySettings).publicHeartbeat) return yield* refuse("forbidden")
@@ -24,11 +24,11 @@ export const heartbeatGet: Operation<void> = {
     responses: { 200: HealthView, 503: HealthView },
     errors: [403]
   }
-}
+})
 
 const Empty = Schema.Record(Schema.String, Schema.Unknown)
 
-export const lbheartbeatGet: Operation<void> = {
+export const lbheartbeatGet = operation({
   access: "anyone",
   run: () => Effect.map(Health, ({ isLeaving }) => ok({}, {}, isLeaving() ? 503 : 200)),
   doc: {
@@ -37,4 +37,4 @@ export const lbheartbeatGet: Operation<void> = {
       "touches nothing else",
     responses: { 200: Empty, 503: Empty }
   }
-}
+})

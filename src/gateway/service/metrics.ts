@@ -3,10 +3,10 @@
 import * as Effect from "effect/Effect"
 import { metricsText, textFormat } from "#monitoring/metrics-text.ts"
 import { refuse } from "../http/errors.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 
-export const metricsGet: Operation<void> = {
+export const metricsGet = operation({
   access: "anyone",
   run: Effect.fnUntraced(function* () {
     if (!(yield* GatewaySettings).publicMetrics) return yield* refuse("forbidden")
@@ -24,4 +24,4 @@ export const metricsGet: Operation<void> = {
     errors: [403],
     textType: "text/plain"
   }
-}
+})

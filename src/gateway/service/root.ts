@@ -10,7 +10,7 @@ import { docsUrl } from "../http/links.ts"
 import { ok } from "../http/request.ts"
 import { expiringIn, noStore } from "../http/response-headers.ts"
 import { httpApiVersion, projectVersion } from "../http/version.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { isOperator } from "../operators.ts"
 import { GatewaySettings } from "../settings.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
@@ -62,7 +62,7 @@ const Root = Schema.Struct({
   )
 }).annotate({ identifier: "Root" })
 
-export const rootGet: Operation<void> = {
+export const rootGet = operation({
   access: "guest",
   run: Effect.fnUntraced(function* (_, { caller, rootUrl }) {
     const identity = yield* Identity
@@ -95,4 +95,4 @@ export const rootGet: Operation<void> = {
     return ok(body, settings.readonly ? cachingOf(identity.policies, now) : noStore)
   }),
   doc: { summary: "What this server is and can do", responses: { 200: Root } }
-}
+})

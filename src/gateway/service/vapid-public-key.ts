@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { isTagIn } from "../http/preconditions.ts"
 import { type ApiResponse, ok } from "../http/request.ts"
 import { expiringIn } from "../http/response-headers.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
 
 /**
@@ -16,7 +16,7 @@ const cacheSeconds = 300
 
 const PublicKey = Schema.Struct({ vapid_public_key: Schema.String })
 
-export const vapidPublicKeyGet: Operation<void> = {
+export const vapidPublicKeyGet = operation({
   access: "anyone",
   exposes: ["ETag", "Cache-Control", "Expires"],
   run: Effect.fnUntraced(function* (_, { request }) {
@@ -32,4 +32,4 @@ export const vapidPublicKeyGet: Operation<void> = {
     parameters: ["ifNoneMatch"],
     responses: { 200: Schema.Struct({ data: PublicKey }), 304: null }
   }
-}
+})

@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 
 /** In the working directory, then beside the code. */
 const places = ["version.json", new URL("../../../version.json", import.meta.url)]
@@ -26,7 +26,7 @@ const readVersion = (): JsonObject | undefined => {
 /** Read once, at the first request: the file belongs to the code that runs. */
 let known: { readonly version: JsonObject | undefined } | undefined
 
-export const versionGet: Operation<void> = {
+export const versionGet = operation({
   access: "anyone",
   run: Effect.fnUntraced(function* () {
     known ??= { version: readVersion() }
@@ -39,4 +39,4 @@ export const versionGet: Operation<void> = {
     responses: { 200: Schema.Record(Schema.String, Schema.Unknown) },
     errors: [404]
   }
-}
+})

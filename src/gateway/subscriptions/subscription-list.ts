@@ -20,7 +20,7 @@ import { type ListInput, readQuery } from "../listing/read-query.ts"
 import { project, rowsOf, textOf, tombstoneRowsOf } from "../listing/row.ts"
 import { placeOf } from "../listing/sort.ts"
 import { forUserInPath, ownerPath } from "../named-user.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { ListedObject, Tombstone, tombstone } from "./view.ts"
 
 /** The header that leads to the next page. */
@@ -78,7 +78,7 @@ const responseOf = Effect.fnUntraced(function* (
 /** The most parsed lists in memory. The largest take 5 MB each; hundreds would take 2 GB. */
 const listsAtOnce = Semaphore.makeUnsafe(32)
 
-export const listGet: Operation<ListInput> = {
+export const listGet = operation({
   access: "caller",
   negotiates: true,
   exposes: [
@@ -106,7 +106,7 @@ export const listGet: Operation<ListInput> = {
     responses: { 200: objects, 304: null },
     errors: [400, 406, 412, 413]
   }
-}
+})
 
 /**
  * The ended subscriptions that match and that a secret would renew: a browser that is removed must
@@ -117,7 +117,7 @@ const endedIn = Effect.fnUntraced(function* (list: SubscriptionList, listing: Li
   return renewables(list.tombstones).filter(({ id }) => ids.has(id))
 })
 
-export const listDelete: Operation<ListInput> = {
+export const listDelete = operation({
   access: "caller",
   negotiates: true,
   exposes: ["Last-Modified", "ETag", "Next-Page", "Total-Records"],
@@ -167,9 +167,9 @@ export const listDelete: Operation<ListInput> = {
     responses: { 200: Schema.Struct({ data: Schema.Array(Tombstone) }) },
     errors: [400, 406, 409, 412, 413, 507]
   }
-}
+})
 
-export const userListDelete: Operation<ListInput> = forUserInPath(
+export const userListDelete = forUserInPath(
   listDelete,
   "Remove the subscriptions of a user, as when they log out everywhere"
 )

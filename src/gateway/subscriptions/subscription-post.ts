@@ -10,9 +10,9 @@ import { changed, type Decision, unchanged } from "../decision.ts"
 import { checked, type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import { stamp, unmet } from "../http/preconditions.ts"
 import { type ApiResponse, type Call, ok } from "../http/request.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { isId } from "./id.ts"
-import { type Posted, type PostInput, postDoc, readPost, store } from "./put.ts"
+import { type Posted, postDoc, readPost, store } from "./put.ts"
 import { refreshed } from "./renewal.ts"
 import { attributesOf, isTooLarge } from "./rules.ts"
 import { PostBody, viewOf } from "./view.ts"
@@ -79,7 +79,7 @@ const decideStored = Effect.fnUntraced(function* (
   return changed({ type: "subscription.cleared/1", ...of, by: "user", at: now }, response)
 })
 
-export const subscriptionPost: Operation<PostInput> = {
+export const subscriptionPost = operation({
   access: "caller",
   negotiates: true,
   takesJson: "always",
@@ -111,4 +111,4 @@ export const subscriptionPost: Operation<PostInput> = {
     body: PostBody,
     errors: [...postDoc.errors, 404]
   }
-}
+})

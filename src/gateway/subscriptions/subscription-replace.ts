@@ -10,9 +10,9 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { changeList, listOf } from "../changes.ts"
 import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
-import { type PostInput, readWith, store } from "./put.ts"
+import { readWith, store } from "./put.ts"
 import { removalOf } from "./removal.ts"
 import { partsOf, refreshed, renewalHash } from "./renewal.ts"
 import { attributesOf, isTooLarge, ofBrowser } from "./rules.ts"
@@ -26,7 +26,7 @@ const putAt = Effect.fnUntraced(function* (generation: number) {
 
 const read = readWith(readBody(RenewalBody))
 
-export const subscriptionReplace: Operation<PostInput> = {
+export const subscriptionReplace = operation({
   access: "anyone",
   negotiates: true,
   takesJson: "always",
@@ -74,4 +74,4 @@ export const subscriptionReplace: Operation<PostInput> = {
     },
     errors: [400, 403, 406, 409, 413, 415, 429, 507]
   }
-}
+})

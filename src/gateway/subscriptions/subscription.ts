@@ -11,11 +11,11 @@ import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
 import { stamp, unmet } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
-import { type ListInput, readQuery } from "../listing/read-query.ts"
+import { readQuery } from "../listing/read-query.ts"
 import { project, type Row } from "../listing/row.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { idInPath, unknownSubscription } from "./id.ts"
-import { type PostInput, postDoc, readPut, store } from "./put.ts"
+import { postDoc, readPut, store } from "./put.ts"
 import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
 /** Reads `_fields`, and checks `last_modified` as on the list. */
@@ -27,7 +27,7 @@ const targetOf = (existing: JsonObject) => ({
   existing
 })
 
-export const subscriptionGet: Operation<ListInput> = {
+export const subscriptionGet = operation({
   access: "caller",
   negotiates: true,
   exposes: ["Last-Modified", "ETag", "Cache-Control", "Expires", "Pragma"],
@@ -47,9 +47,9 @@ export const subscriptionGet: Operation<ListInput> = {
     responses: { 200: Schema.Struct({ data: ListedObject }), 304: null },
     errors: [400, 404, 406, 412, 413]
   }
-}
+})
 
-export const subscriptionPut: Operation<PostInput> = {
+export const subscriptionPut = operation({
   access: "caller",
   negotiates: true,
   takesJson: "always",
@@ -80,7 +80,7 @@ export const subscriptionPut: Operation<PostInput> = {
     summary: "Store or replace a subscription of the caller; the id is that of the endpoint",
     ...postDoc
   }
-}
+})
 
 /**
  * Decides on an id that the list does not have. If a push service ended that subscription, the
@@ -94,7 +94,7 @@ const decideUnknown = (list: SubscriptionList, user: string, id: string) => {
     : Effect.succeed(changed({ type: "subscription.delete/1", user, removed }, unknown.response))
 }
 
-export const subscriptionDelete: Operation<ListInput> = {
+export const subscriptionDelete = operation({
   access: "caller",
   negotiates: true,
   exposes: ["Last-Modified", "ETag"],
@@ -123,4 +123,4 @@ export const subscriptionDelete: Operation<ListInput> = {
     responses: { 200: Schema.Struct({ data: Tombstone }) },
     errors: [400, 404, 406, 409, 412, 413, 507]
   }
-}
+})

@@ -16,7 +16,7 @@ import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { recordLook } from "../looks.ts"
 import { userInPath } from "../named-user.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
 import { removalOf } from "../subscriptions/removal.ts"
 import { Device, deviceOf } from "./device.ts"
@@ -61,7 +61,7 @@ const restore = Effect.fnUntraced(function* (call: Call & { readonly user: User 
   return ok({ data: yield* deviceOf(id, stored) }, noStore)
 })
 
-export const restorePost: Operation<void> = {
+export const restorePost = operation({
   access: "operator",
   run: Effect.fnUntraced(function* (_, call) {
     const user = yield* userInPath(call)
@@ -74,4 +74,4 @@ export const restorePost: Operation<void> = {
     responses: { 200: Schema.Struct({ data: Device }) },
     errors: [404, 409, 507]
   }
-}
+})

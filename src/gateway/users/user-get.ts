@@ -13,7 +13,7 @@ import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { recordLook } from "../looks.ts"
 import { userInPath } from "../named-user.ts"
-import type { Operation } from "../operation.ts"
+import { operation } from "../operation.ts"
 import { Device, deviceOf } from "./device.ts"
 
 /** Most channels that are named, each of which is read from LOG: a user may have 10,000. */
@@ -107,7 +107,7 @@ export const personOf = Effect.fnUntraced(function* ({ id, user }: User, by = ""
   return person
 })
 
-export const userGet: Operation<void> = {
+export const userGet = operation({
   access: "operator",
   run: Effect.fnUntraced(function* (_, call) {
     const user = yield* userInPath(call)
@@ -118,4 +118,4 @@ export const userGet: Operation<void> = {
     summary: "The devices, the channels and the last pushes of a user",
     responses: { 200: Schema.Struct({ data: Person }) }
   }
-}
+})

@@ -8,15 +8,11 @@ import { channelIdOf } from "../../channels/id.ts"
 import { readBody } from "../../http/body.ts"
 import { type ErrorDetail, refuse } from "../../http/errors.ts"
 import type { Call } from "../../http/request.ts"
-import type { Operation } from "../../operation.ts"
+import { operation } from "../../operation.ts"
 import { accept, publishDoc, published } from "./accepted.ts"
-import { type Given, isTooLargeWritten, readGiven, withOptions } from "./publish.ts"
+import { isTooLargeWritten, readGiven, withOptions } from "./publish.ts"
 
 const Body = Schema.Struct(published)
-
-interface Input extends Given {
-  readonly body: typeof Body.Type
-}
 
 const decodeBody = readBody(Body)
 
@@ -26,7 +22,7 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
   return { ...(yield* withOptions(given, body, errors)), body }
 })
 
-export const broadcastPost: Operation<Input> = {
+export const broadcastPost = operation({
   access: "publisher",
   takesJson: "withBody",
   exposes: ["Location"],
@@ -44,4 +40,4 @@ export const broadcastPost: Operation<Input> = {
     body: Body,
     bodyExample: pushExample
   }
-}
+})

@@ -12,9 +12,9 @@ import { readBody } from "../../http/body.ts"
 import { type ErrorDetail, errorIn, refuse } from "../../http/errors.ts"
 import type { Call } from "../../http/request.ts"
 import { userIdFault } from "../../named-user.ts"
-import type { Operation } from "../../operation.ts"
+import { operation } from "../../operation.ts"
 import { accept, publishDoc, published } from "./accepted.ts"
-import { type Given, readGiven, withOptions } from "./publish.ts"
+import { readGiven, withOptions } from "./publish.ts"
 
 /** 256 KiB: users, channels and variants together are at most so many bytes. */
 export const bodiesMax = 16
@@ -28,10 +28,6 @@ const To = Schema.Struct({
   except_users: texts(usersMax)
 })
 const Body = Schema.Struct({ ...published, to: To })
-
-interface Input extends Given {
-  readonly body: typeof Body.Type
-}
 
 const decodeBody = readBody(Body)
 const inBody = (name: string, description: string) => errorIn("body", name, description)
@@ -82,7 +78,7 @@ const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<Error
   return { ...(yield* withOptions(given, body, errors)), body }
 })
 
-export const directPost: Operation<Input> = {
+export const directPost = operation({
   access: "principal",
   takesJson: "always",
   exposes: ["Location"],
@@ -101,4 +97,4 @@ export const directPost: Operation<Input> = {
     bodyExample: { ...pushExample, to: { channels: ["news"] } },
     bodyRequired: true
   }
-}
+})

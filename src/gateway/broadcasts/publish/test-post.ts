@@ -13,7 +13,7 @@ import { listOf } from "../../changes.ts"
 import { readBody } from "../../http/body.ts"
 import { ok } from "../../http/request.ts"
 import { noStore } from "../../http/response-headers.ts"
-import type { Operation } from "../../operation.ts"
+import { operation } from "../../operation.ts"
 import { RequestRates } from "../../quotas/requests.ts"
 import { demandRoom } from "../../quotas/room.ts"
 import { idInPath, unknownSubscription } from "../../subscriptions/id.ts"
@@ -72,7 +72,7 @@ const awaitResult = Effect.fnUntraced(function* (broadcast: number) {
   }
 })
 
-export const testPost: Operation<typeof Body.Type> = {
+export const testPost = operation({
   access: "caller",
   negotiates: true,
   takesJson: "withBody",
@@ -104,4 +104,4 @@ export const testPost: Operation<typeof Body.Type> = {
     responses: { 200: Schema.Struct({ data: Result }), 202: Accepted },
     errors: [400, 404, 413, 415, 507]
   }
-}
+})
