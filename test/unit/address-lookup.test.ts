@@ -1,8 +1,7 @@
 // The lookup of a socket: it hands on only addresses that workers may call.
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { anyLookup, checkedLookup } from "#basics/address-filter.ts"
-import { type Resolved, sharing } from "#basics/shared-lookup.ts"
+import { anyLookup, checkedLookup, type Resolved, sharing } from "#basics/address-filter.ts"
 import { makeSend } from "#identity/provider/client.ts"
 
 type Addresses = ReadonlyArray<{ readonly address: string; readonly family: number }>

@@ -3,10 +3,15 @@
 import { isIP } from "node:net"
 import * as Effect from "effect/Effect"
 import type { Agent } from "undici"
-import { anyLookup, checkedLookup, type Lookup } from "#basics/address-filter.ts"
+import {
+  anyLookup,
+  checkedLookup,
+  type Lookup,
+  type Resolve,
+  sharedLookup
+} from "#basics/address-filter.ts"
 import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
 import { connectorOver } from "#basics/outgoing.ts"
-import { type Resolve, sharedLookup } from "#basics/shared-lookup.ts"
 import { OutgoingProxy } from "#settings/outgoing-proxy.ts"
 import { IdentityUnavailable } from "../errors.ts"
 import type { ClientLogin } from "./client-login.ts"
