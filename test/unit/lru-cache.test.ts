@@ -1,6 +1,6 @@
 // What is kept for each push service: made once, and forgotten in the order of use.
 import { assert, describe, it } from "vitest"
-import { makeLruCache } from "#basics/lru-cache.ts"
+import { makeLruCache } from "#basics/bounded.ts"
 
 describe("what is kept for push services", () => {
   it("is made once for each name", () => {

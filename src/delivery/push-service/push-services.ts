@@ -2,7 +2,7 @@
 // workers about them.
 import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
-import { makeLruCache } from "#basics/lru-cache.ts"
+import { makeLruCache } from "#basics/bounded.ts"
 import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { Settings, type SettingsShape } from "#config"
 import { PubSub } from "#nats/connection/pubsub.ts"

@@ -1,7 +1,7 @@
 // Records the day of the last use of each token, in the bucket `cache`: one write a token and day.
 // A failure of the bucket never fails a request.
 import * as Effect from "effect/Effect"
-import { makeExpiringMap } from "#basics/expiring-map.ts"
+import { makeExpiringMap } from "#basics/bounded.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 

@@ -3,7 +3,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { makeExpiringMap } from "#basics/expiring-map.ts"
+import { makeExpiringMap } from "#basics/bounded.ts"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

@@ -2,7 +2,7 @@
 // token of the last policy would be sent to all servers before it, every ten seconds.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { makeExpiringMap } from "#basics/expiring-map.ts"
+import { makeExpiringMap } from "#basics/bounded.ts"
 import type { Credentials } from "../credentials.ts"
 import type { Policy } from "../policy.ts"
 import { IdentitySettings } from "../settings.ts"
