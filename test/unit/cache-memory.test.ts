@@ -1,7 +1,6 @@
 // The memory that caches share: its bounds, what is kept when it is full, and how it is given back.
 import { assert, describe, it } from "vitest"
-import { CacheMemory, cacheNames, Share, unusedSweeps } from "#memory/cache-memory.ts"
-import { ReadMemory } from "#memory/read-memory.ts"
+import { CacheMemory, cacheNames, ReadMemory, Share, unusedSweeps } from "#memory/cache-memory.ts"
 import {
   cacheBytesWithin,
   collector,

@@ -1,7 +1,6 @@
 // Values that expire, in the memory of all caches.
 import { assert, it } from "vitest"
-import { Share, unusedSweeps } from "#memory/cache-memory.ts"
-import { ExpiringMemory } from "#memory/expiring-memory.ts"
+import { ExpiringMemory, Share, unusedSweeps } from "#memory/cache-memory.ts"
 
 it("returns a value until it expires, however often it is used", () => {
   const share = new Share(1_000)

@@ -2,7 +2,7 @@
 // encrypting, and the imported key takes 2.6 KB: as many are kept as their share of memory holds.
 import { createPublicKey, type KeyObject } from "node:crypto"
 import type { Share } from "#memory/cache-memory.ts"
-import { ReadMemory } from "#memory/read-memory.ts"
+import { ReadMemory } from "#memory/cache-memory.ts"
 
 /** Of resident memory: 2,643 for the key (Node 24, measured), the rest for its place in a map. */
 const keyBytes = 3_000

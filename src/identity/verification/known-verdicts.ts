@@ -1,7 +1,6 @@
 // Verdicts on verified tokens, within a share of the memory of all caches.
 import * as Effect from "effect/Effect"
-import { Caches } from "#memory/cache-memory.ts"
-import { ExpiringMemory } from "#memory/expiring-memory.ts"
+import { Caches, ExpiringMemory } from "#memory/cache-memory.ts"
 import type { Known } from "../verdict.ts"
 
 /** Bytes of V8's heap (measured): a verdict with its key; a name, without its characters. */

@@ -1,6 +1,6 @@
 // The texts that a read cache has in memory, by the key or wildcard that they were read with.
 import type { Share } from "#memory/cache-memory.ts"
-import { ReadMemory } from "#memory/read-memory.ts"
+import { ReadMemory } from "#memory/cache-memory.ts"
 
 /** Added to the characters of each text: its key, and their places in a map. */
 const entryBytes = 250
