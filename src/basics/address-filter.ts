@@ -1,7 +1,50 @@
-// Lookups of names for sockets. Each occupies one of two threads of the process until the resolver
-// gives up, long after the connection that wanted it: so lookups of one name at a time are one.
+// Which addresses may be called when others choose the URL: clients choose the endpoint URLs of
+// pushes. Without this filter they could make a process call into the private network (SSRF). The
+// filter checks every connection, and the checked address is the one that is used: DNS cannot
+// change it in between.
 import { type LookupAddress, lookup } from "node:dns"
 import { BlockList, isIP } from "node:net"
+import { SingleFlight } from "./single-flight.ts"
+
+type Callback = (
+  error: NodeJS.ErrnoException | null,
+  address: string | Array<LookupAddress>,
+  family?: number
+) => void
+export type Lookup = (
+  hostname: string,
+  options: { all?: boolean | undefined },
+  callback: Callback
+) => void
+
+/**
+ * As `anyLookup`, but fails with ADDRESS_NOT_ALLOWED if any address of the name is not allowed, or
+ * there is none. Sockets do not call it for IP literals; that is why endpoints may not be literals.
+ */
+export const checkedLookup = (allowLoopback: boolean, resolve: Resolve = sharedLookup): Lookup =>
+  anyLookup((hostname, options, callback) =>
+    resolve(hostname, options, (error, addresses) => {
+      const isAllowed =
+        addresses.length > 0 &&
+        addresses.every(({ address }) => isAllowedAddress(address, allowLoopback))
+      if (error !== null || isAllowed) return callback(error, addresses)
+      const code = "ADDRESS_NOT_ALLOWED"
+      return callback(Object.assign(new Error("address not allowed"), { code }), [])
+    })
+  )
+
+/** A `lookup` for sockets: all addresses of a name, or its first one. */
+export const anyLookup =
+  (resolve: Resolve = sharedLookup): Lookup =>
+  (hostname, options, callback) =>
+    resolve(hostname, { all: true }, (error, addresses) => {
+      const [first] = addresses
+      if (error !== null || first === undefined)
+        return callback(error ?? Object.assign(new Error("no address"), { code: "ENOTFOUND" }), [])
+      return options.all === true
+        ? callback(null, addresses)
+        : callback(null, first.address, first.family)
+    })
 
 export type Resolved = (
   error: NodeJS.ErrnoException | null,
@@ -11,33 +54,24 @@ export type Resolved = (
 /** Finds all addresses of a name. */
 export type Resolve = (hostname: string, options: { all: true }, callback: Resolved) => void
 
-/** Joins lookups of a name that is being looked up already. */
+/**
+ * Joins lookups of a name that is being looked up already. Each would occupy one of two threads of
+ * the process until the resolver gives up, long after the connection that wanted it.
+ */
 export const sharing = (resolve: Resolve): Resolve => {
-  const waiting = new Map<string, Array<Resolved>>()
-  return (hostname, options, callback) => {
-    const others = waiting.get(hostname)
-    if (others !== undefined) {
-      others.push(callback)
-      return
-    }
-    const callbacks = [callback]
-    waiting.set(hostname, callbacks)
-    resolve(hostname, options, (error, addresses = []) => {
-      waiting.delete(hostname)
-      for (const each of callbacks) each(error, [...addresses])
-    })
-  }
+  const lookups = new SingleFlight<string, Parameters<Resolved>>()
+  return (hostname, options, callback) =>
+    void lookups.join(
+      hostname,
+      ([error, addresses]) => callback(error, [...addresses]),
+      (done) => resolve(hostname, options, (error, addresses = []) => done([error, addresses]))
+    )
 }
 
 /** All lookups of the process that go through here. */
-export const sharedLookup: Resolve = sharing((hostname, options, callback) =>
+const sharedLookup: Resolve = sharing((hostname, options, callback) =>
   lookup(hostname, options, callback)
 )
-
-// Which addresses may be called when others choose the URL: clients choose the endpoint URLs of
-// pushes. Without this filter they could make a process call into the private network (SSRF). The
-// filter checks every connection, and the checked address is the one that is used: DNS cannot
-// change it in between.
 
 const listOf = (
   family: "ipv4" | "ipv6",
@@ -97,6 +131,15 @@ const translated = listOf("ipv6", [["64:ff9b::", 96]])
 const loopback4 = listOf("ipv4", [["127.0.0.0", 8]])
 const loopback6 = listOf("ipv6", [["::1", 128]])
 
+/** Whether an address is public (or, where that is allowed, of this machine). */
+export const isAllowedAddress = (address: string, allowLoopback: boolean): boolean => {
+  // A zone (`%eth0`) names an interface of this machine.
+  if (isIP(address) === 0 || address.includes("%")) return false
+  return isIP(address) === 4
+    ? (allowLoopback && loopback4.check(address, "ipv4")) || !blocked4.check(address, "ipv4")
+    : (allowLoopback && loopback6.check(address, "ipv6")) || isPublic6(address)
+}
+
 /** The IPv4 address in the last 32 bits of an address under 64:ff9b::/96 (RFC 6052). */
 const embedded = (address: string): string => {
   // URL normalises the address, so at most two hexadecimal groups are behind the `::`.
@@ -117,52 +160,3 @@ const isPublic6 = (address: string): boolean => {
   if (translated.check(address, "ipv6")) return !blocked4.check(embedded(address), "ipv4")
   return unicast6.check(address, "ipv6") && !blocked6.check(address, "ipv6")
 }
-
-/** Whether an address is public (or, where that is allowed, of this machine). */
-export const isAllowedAddress = (address: string, allowLoopback: boolean): boolean => {
-  // A zone (`%eth0`) names an interface of this machine.
-  if (isIP(address) === 0 || address.includes("%")) return false
-  return isIP(address) === 4
-    ? (allowLoopback && loopback4.check(address, "ipv4")) || !blocked4.check(address, "ipv4")
-    : (allowLoopback && loopback6.check(address, "ipv6")) || isPublic6(address)
-}
-
-type Callback = (
-  error: NodeJS.ErrnoException | null,
-  address: string | Array<LookupAddress>,
-  family?: number
-) => void
-export type Lookup = (
-  hostname: string,
-  options: { all?: boolean | undefined },
-  callback: Callback
-) => void
-
-/** A `lookup` for sockets: all addresses of a name, or its first one. */
-export const anyLookup =
-  (resolve: Resolve = sharedLookup): Lookup =>
-  (hostname, options, callback) =>
-    resolve(hostname, { all: true }, (error, addresses) => {
-      const [first] = addresses
-      if (error !== null || first === undefined)
-        return callback(error ?? Object.assign(new Error("no address"), { code: "ENOTFOUND" }), [])
-      return options.all === true
-        ? callback(null, addresses)
-        : callback(null, first.address, first.family)
-    })
-
-/**
- * The same, but fails with ADDRESS_NOT_ALLOWED if any address of the name is not allowed, or there
- * is none. Sockets do not call it for IP literals; that is why endpoints may not be literals.
- */
-export const checkedLookup = (allowLoopback: boolean, resolve: Resolve = sharedLookup): Lookup =>
-  anyLookup((hostname, options, callback) =>
-    resolve(hostname, options, (error, addresses) => {
-      const isAllowed =
-        addresses.length > 0 &&
-        addresses.every(({ address }) => isAllowedAddress(address, allowLoopback))
-      if (error !== null || isAllowed) return callback(error, addresses)
-      const code = "ADDRESS_NOT_ALLOWED"
-      return callback(Object.assign(new Error("address not allowed"), { code }), [])
-    })
-  )

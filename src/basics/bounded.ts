@@ -1,4 +1,67 @@
-// How maps and sets with a bound make room: the oldest entry is dropped first.
+// Maps and sets with a bound on their entries: the oldest entry makes room for a new one. So names
+// and tokens that others make up take no more memory than that. The caches with a bound in bytes
+// are in memory/cache-memory.ts.
+
+/**
+ * An LRU cache: at most `max` values by key, of which the least recently used one is dropped first.
+ * So made-up keys cannot drop the value of a key in use.
+ *
+ * Effect's `Cache` has a bound as well, but it measures lifetimes by the clock of the service,
+ * which may be set back by hours, and tells nobody what it drops.
+ */
+export class LruCache<V> {
+  readonly #max: number
+  readonly #dropped: (value: V) => void
+  readonly #entries = new Map<string, { readonly value: V; readonly until: number }>()
+
+  /** `dropped` is called with each value that made room. */
+  constructor(max: number, dropped: (value: V) => void = () => {}) {
+    this.#max = max
+    this.#dropped = dropped
+  }
+
+  /** The value of a key, unless it expired before `now`: milliseconds, by the clock of `until`. */
+  get(key: string, now = Number.NEGATIVE_INFINITY): V | undefined {
+    const found = this.#entries.get(key)
+    if (found === undefined) return undefined
+    if (found.until <= now) {
+      this.#entries.delete(key)
+      return undefined
+    }
+    // With fewer, the order does not matter yet: most push services have a handful of keys.
+    if (this.#entries.size > this.#max / 2) {
+      this.#entries.delete(key)
+      this.#entries.set(key, found)
+    }
+    return found.value
+  }
+
+  /** Remembers a value until a time. A later `get` does not extend it. */
+  set(key: string, value: V, until = Number.POSITIVE_INFINITY): void {
+    this.#entries.delete(key)
+    makeRoom(this.#entries, this.#max, (oldest) => this.#dropped(this.#entries.get(oldest)!.value))
+    this.#entries.set(key, { value, until })
+  }
+
+  /** The value of a key; makes it if there is none. */
+  of(key: string, make: () => V): V {
+    const known = this.get(key)
+    if (known !== undefined) return known
+    const made = make()
+    this.set(key, made)
+    return made
+  }
+
+  all(): ReadonlyArray<V> {
+    return [...this.#entries.values()].map(({ value }) => value)
+  }
+}
+
+/** Adds `value`; drops the oldest one beyond `max`. */
+export const addBounded = <A>(set: Set<A>, value: A, max: number): void => {
+  if (!set.has(value)) makeRoom(set, max)
+  set.add(value)
+}
 
 interface Entries<K> {
   readonly size: number
@@ -20,76 +83,5 @@ export const makeRoom = <K>(
     if (entries.size < max) return
     dropped(oldest)
     entries.delete(oldest)
-  }
-}
-
-/** Adds `value`; drops the oldest one beyond `max`. */
-export const addBounded = <A>(set: Set<A>, value: A, max: number): void => {
-  if (!set.has(value)) makeRoom(set, max)
-  set.add(value)
-}
-
-// An LRU cache: at most `max` values by name; the least recently used one is dropped first. So
-// made-up names cannot drop the value of a name in use.
-
-interface LruCache<A> {
-  /** Returns the value of a name; makes it if there is none. */
-  readonly of: (name: string, make: () => A) => A
-  readonly all: () => Iterable<A>
-}
-
-/**
- * `dropped` is called with each dropped value. The order of use is tracked only while the cache is
- * more than half full: with the default allow-list there are a handful of names.
- */
-export const makeLruCache = <A>(
-  max: number,
-  dropped: (value: A) => void = () => {}
-): LruCache<A> => {
-  const values = new Map<string, A>()
-  return {
-    of: (name, make) => {
-      const known = values.get(name)
-      if (known !== undefined) {
-        if (values.size > max / 2) {
-          values.delete(name)
-          values.set(name, known)
-        }
-        return known
-      }
-      makeRoom(values, max, (oldest) => dropped(values.get(oldest)!))
-      const made = make()
-      values.set(name, made)
-      return made
-    },
-    all: () => values.values()
-  }
-}
-
-// A bounded map of values that expire. The least recently used one is dropped first.
-
-export interface ExpiringMap<A> {
-  /** The value of a key, unless it expired before `now` (milliseconds). */
-  readonly get: (key: string, now: number) => A | undefined
-  /** Remembers a value until a time. A later `get` does not extend it. */
-  readonly set: (key: string, value: A, until: number) => void
-}
-
-export const makeExpiringMap = <A>(max: number): ExpiringMap<A> => {
-  const values = new Map<string, { readonly value: A; readonly until: number }>()
-  return {
-    get: (key, now) => {
-      const found = values.get(key)
-      if (found === undefined) return undefined
-      values.delete(key)
-      if (found.until <= now) return undefined
-      values.set(key, found)
-      return found.value
-    },
-    set: (key, value, until) => {
-      values.delete(key)
-      makeRoom(values, max)
-      values.set(key, { value, until })
-    }
   }
 }

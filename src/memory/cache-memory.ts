@@ -1,4 +1,6 @@
-// One budget of bytes for the caches of a process. Each cache has a fixed share of it.
+// One budget of bytes for the caches of a process, of which each has a fixed share; and a cache of
+// values within a share. Bounded by bytes, because values differ a thousandfold in size: Effect's
+// `Cache` counts entries. A cache of small entries of one size is an LruCache (basics/bounded.ts).
 import * as Context from "effect/Context"
 import { cacheBytesMax } from "#config"
 
@@ -99,8 +101,6 @@ export const Caches: Context.Reference<CacheMemory> = Context.Reference<CacheMem
   { defaultValue: () => new CacheMemory(cacheBytesMax) }
 )
 
-// Values that can be read or made again, within a share of the memory of all caches.
-
 /**
  * When the memory is full, one in 16 new values replaces older ones. A broadcast uses each value
  * once, in the same order: with an LRU cache each would be dropped just before its next use.
@@ -110,11 +110,13 @@ const replacedOneInDefault = 16
 interface Kept<V> {
   readonly value: V
   readonly bytes: number
+  readonly until: number
   /** Sweeps of the share when the value was used last. */
   readonly usedIn: number
 }
 
-export class ReadMemory<V> {
+/** Values that can be read or made again, within a share of the memory of all caches. */
+export class MemoryCache<V> {
   /** In the order of `usedIn`. */
   readonly #kept = new Map<string, Kept<V>>()
   readonly #share: Share
@@ -129,9 +131,14 @@ export class ReadMemory<V> {
     share.join((since) => this.#dropUnused(since))
   }
 
-  find(key: string): V | undefined {
+  /** The value of a key, unless it expired before `now`: milliseconds, by the clock of `until`. */
+  get(key: string, now = Number.NEGATIVE_INFINITY): V | undefined {
     const kept = this.#kept.get(key)
     if (kept === undefined) return undefined
+    if (kept.until <= now) {
+      this.drop(key)
+      return undefined
+    }
     const { sweeps } = this.#share
     if (kept.usedIn !== sweeps) {
       this.#kept.delete(key)
@@ -140,13 +147,21 @@ export class ReadMemory<V> {
     return kept.value
   }
 
-  /** Keeps a value of this many bytes, unless the memory is full. */
-  place(key: string, value: V, bytes: number): void {
-    this.placeMade(key, bytes, () => ({ value, bytes }))
+  /**
+   * Keeps a value of this many bytes until a time, unless the memory is full. A later `get` does
+   * not extend the time.
+   */
+  set(key: string, value: V, bytes: number, until = Number.POSITIVE_INFINITY): void {
+    this.setMade(key, bytes, () => ({ value, bytes }), until)
   }
 
-  /** As `place`, of a value that is made only if it is kept. `bytesAbout`: its expected bytes. */
-  placeMade(key: string, bytesAbout: number, make: () => Omit<Kept<V>, "usedIn">): void {
+  /** As `set`, of a value that is made only if it is kept. `bytesAbout`: its expected bytes. */
+  setMade(
+    key: string,
+    bytesAbout: number,
+    make: () => Pick<Kept<V>, "value" | "bytes">,
+    until = Number.POSITIVE_INFINITY
+  ): void {
     this.drop(key)
     if (!this.#fits(bytesAbout) && ++this.#unplaced % this.#replacedOneIn !== 0) return
     const made = make()
@@ -155,7 +170,7 @@ export class ReadMemory<V> {
       if (this.#fits(made.bytes)) break
       this.drop(oldest)
     }
-    this.#kept.set(key, { ...made, usedIn: this.#share.sweeps })
+    this.#kept.set(key, { ...made, until, usedIn: this.#share.sweeps })
     this.#share.bytes += made.bytes
   }
 
@@ -179,29 +194,5 @@ export class ReadMemory<V> {
       if (usedIn >= since) return
       this.drop(key)
     }
-  }
-}
-
-// Values that expire, within a share of the memory of all caches. Older ones make room for new
-// ones, those first that were not used since the last sweeps.
-
-export class ExpiringMemory<V> {
-  readonly #memory: ReadMemory<{ readonly value: V; readonly until: number }>
-
-  constructor(share: Share) {
-    this.#memory = new ReadMemory(share, 1)
-  }
-
-  /** The value of a key, unless it expired before `now`. Times are milliseconds of one clock. */
-  get(key: string, now: number): V | undefined {
-    const found = this.#memory.find(key)
-    if (found === undefined || found.until > now) return found?.value
-    this.#memory.drop(key)
-    return undefined
-  }
-
-  /** Keeps a value of this many bytes until a time. A later `get` does not extend it. */
-  set(key: string, value: V, until: number, bytes: number): void {
-    this.#memory.place(key, { value, until }, bytes)
   }
 }

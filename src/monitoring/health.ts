@@ -4,12 +4,12 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import { monotonicMillis } from "#clock/monotonic.ts"
+import { makeSingleFlight } from "#clock/single-flight.ts"
 import { Nats } from "#nats/connection/connection.ts"
 import { Processes } from "#nats/connection/processes.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -199,32 +199,17 @@ const make = Effect.fnUntraced(function* (options: HealthOptions) {
   const services = yield* Effect.context<
     Backlog | Buckets | EventLog | Nats | Processes | ServerHealth | Space | Upkeep
   >()
-  const scope = yield* Effect.scope
   const added: Array<Check> = []
   let latest: { readonly view: HealthView; readonly until: number } | undefined
-  let running: Deferred.Deferred<HealthView> | undefined
-
-  /** Starts a check in its own fiber: the first request may be interrupted before the end. */
-  const start = Effect.gen(function* () {
-    const found = Deferred.makeUnsafe<HealthView>()
-    running = found
-    yield* lookWith(options, added).pipe(
-      Effect.provide(services),
-      Effect.tap((view) =>
-        Effect.map(monotonicMillis, (now) => {
-          latest = { view, until: now + restMillis }
-          running = undefined
-          Deferred.doneUnsafe(found, Effect.succeed(view))
-        })
-      ),
-      Effect.forkIn(scope)
-    )
-    return found
-  })
-
+  const looks = yield* makeSingleFlight<"look", HealthView>()
+  const look = Effect.gen(function* () {
+    const view = yield* lookWith(options, added)
+    latest = { view, until: (yield* monotonicMillis) + restMillis }
+    return view
+  }).pipe(Effect.provide(services))
   const view = Effect.gen(function* () {
     if (latest !== undefined && (yield* monotonicMillis) < latest.until) return latest.view
-    return yield* Deferred.await(running ?? (yield* start))
+    return yield* looks.join("look", look)
   })
   let isLeaving = false
   return Health.of({

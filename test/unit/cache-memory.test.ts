@@ -1,6 +1,6 @@
 // The memory that caches share: its bounds, what is kept when it is full, and how it is given back.
 import { assert, describe, it } from "vitest"
-import { CacheMemory, cacheNames, ReadMemory, Share, unusedSweeps } from "#memory/cache-memory.ts"
+import { CacheMemory, cacheNames, MemoryCache, Share, unusedSweeps } from "#memory/cache-memory.ts"
 import {
   cacheBytesWithin,
   collector,
@@ -20,8 +20,8 @@ describe("the memory of all caches", () => {
     )
     const bounded = shares.filter(({ bytesMax }) => bytesMax > 0)
     for (const share of bounded) {
-      const memory = new ReadMemory<number>(share)
-      for (let i = 0; i < 1_000; i++) memory.place(String(i % 300), i, 100)
+      const memory = new MemoryCache<number>(share)
+      for (let i = 0; i < 1_000; i++) memory.set(String(i % 300), i, 100)
     }
     for (const share of bounded) {
       assert.isAtMost(share.bytes, share.bytesMax)
@@ -35,7 +35,7 @@ describe("the memory of all caches", () => {
 
   it("of a cache that was made anew begins empty", () => {
     const caches = new CacheMemory(16_000)
-    new ReadMemory<number>(caches.share("tally")).place("a", 1, 100)
+    new MemoryCache<number>(caches.share("tally")).set("a", 1, 100)
     assert.equal(caches.bytesOf("tally"), 100)
     caches.share("tally")
     assert.equal(caches.bytesOf("tally"), 0)
@@ -43,16 +43,16 @@ describe("the memory of all caches", () => {
 
   it("is given back by what nobody uses, however often the rest is used", () => {
     const caches = new CacheMemory(16_000)
-    const memory = new ReadMemory<number>(caches.share("subscriptions"))
-    for (const name of ["a", "b", "c"]) memory.place(name, 1, 100)
+    const memory = new MemoryCache<number>(caches.share("subscriptions"))
+    for (const name of ["a", "b", "c"]) memory.set(name, 1, 100)
     for (let sweep = 0; sweep < unusedSweeps; sweep++) {
       assert.equal(caches.dropUnused(), 0)
-      assert.equal(memory.find("b"), 1)
+      assert.equal(memory.get("b"), 1)
     }
-    memory.place("d", 1, 100)
+    memory.set("d", 1, 100)
     assert.equal(caches.dropUnused(), 200)
     assert.deepEqual(
-      ["a", "b", "c", "d"].map((name) => memory.find(name)),
+      ["a", "b", "c", "d"].map((name) => memory.get(name)),
       [undefined, 1, undefined, 1]
     )
     assert.equal(caches.bytesOf("subscriptions"), 200)
@@ -87,13 +87,13 @@ describe("the memory of all caches", () => {
 
 describe("what is read in the same order again and again", () => {
   it("is found in part, where there is room for a part of it", () => {
-    const memory = new ReadMemory<number>(new Share(5_000))
+    const memory = new MemoryCache<number>(new Share(5_000))
     const names = Array.from({ length: 100 }, (_, i) => `name ${i}`)
     let found = 0
     for (let round = 0; round < 10; round++)
       for (const name of names) {
-        if (memory.find(name) !== undefined) found += 1
-        else memory.place(name, 1, 100)
+        if (memory.get(name) !== undefined) found += 1
+        else memory.set(name, 1, 100)
       }
     // Half of it fits; each round replaces a few.
     assert.isAtLeast(found, 250)
@@ -101,47 +101,47 @@ describe("what is read in the same order again and again", () => {
 
   it("counts once, however often it is placed, and nothing that is dropped", () => {
     const share = new Share(1_000)
-    const memory = new ReadMemory<number>(share)
-    for (let i = 0; i < 10; i++) memory.place("a", i, 100 + i)
+    const memory = new MemoryCache<number>(share)
+    for (let i = 0; i < 10; i++) memory.set("a", i, 100 + i)
     assert.equal(share.bytes, 109)
-    assert.equal(memory.find("a"), 9)
+    assert.equal(memory.get("a"), 9)
     memory.drop("a")
     memory.drop("a")
     assert.equal(share.bytes, 0)
   })
 
   it("is made only to be kept", () => {
-    const memory = new ReadMemory<string>(new Share(1_000))
+    const memory = new MemoryCache<string>(new Share(1_000))
     let made = 0
     const make = () => {
       made += 1
       return { value: "text", bytes: 100 }
     }
-    for (let i = 0; i < 170; i++) memory.placeMade(String(i), 100, make)
+    for (let i = 0; i < 170; i++) memory.setMade(String(i), 100, make)
     // Ten fit. Of the other 160, one in 16 replaces an older one.
     assert.equal(made, 20)
   })
 
   it("is not driven out by what can never fit", () => {
-    const memory = new ReadMemory<number>(new Share(1_000))
-    for (let i = 0; i < 9; i++) memory.place(String(i), i, 100)
-    for (let i = 0; i < 64; i++) memory.place("too large", 1, 1_001)
-    assert.isUndefined(memory.find("too large"))
-    for (let i = 0; i < 9; i++) assert.equal(memory.find(String(i)), i)
+    const memory = new MemoryCache<number>(new Share(1_000))
+    for (let i = 0; i < 9; i++) memory.set(String(i), i, 100)
+    for (let i = 0; i < 64; i++) memory.set("too large", 1, 1_001)
+    assert.isUndefined(memory.get("too large"))
+    for (let i = 0; i < 9; i++) assert.equal(memory.get(String(i)), i)
   })
 })
 
 describe("memory where the newest values are needed next", () => {
   it("holds the newest, and those that are in use", () => {
     const share = new Share(1_000)
-    const memory = new ReadMemory<number>(share, 1)
-    for (let i = 0; i < 10; i++) memory.place(String(i), i, 100)
+    const memory = new MemoryCache<number>(share, 1)
+    for (let i = 0; i < 10; i++) memory.set(String(i), i, 100)
     share.dropUnused()
-    assert.equal(memory.find("0"), 0)
-    for (let i = 10; i < 19; i++) memory.place(String(i), i, 100)
-    assert.equal(memory.find("0"), 0)
-    assert.equal(memory.find("18"), 18)
-    assert.isUndefined(memory.find("9"))
+    assert.equal(memory.get("0"), 0)
+    for (let i = 10; i < 19; i++) memory.set(String(i), i, 100)
+    assert.equal(memory.get("0"), 0)
+    assert.equal(memory.get("18"), 18)
+    assert.isUndefined(memory.get("9"))
     assert.equal(share.bytes, 1_000)
   })
 })

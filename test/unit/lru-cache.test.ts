@@ -1,10 +1,10 @@
 // What is kept for each push service: made once, and forgotten in the order of use.
 import { assert, describe, it } from "vitest"
-import { makeLruCache } from "#basics/bounded.ts"
+import { LruCache } from "#basics/bounded.ts"
 
 describe("what is kept for push services", () => {
   it("is made once for each name", () => {
-    const kept = makeLruCache<{ readonly name: string }>(4)
+    const kept = new LruCache<{ readonly name: string }>(4)
     const make = (name: string) => kept.of(name, () => ({ name }))
     assert.strictEqual(make("a"), make("a"))
     assert.notStrictEqual(make("a"), make("b"))
@@ -15,7 +15,7 @@ describe("what is kept for push services", () => {
   })
 
   it("survives a thousand other names while it is used, and its memory has a bound", () => {
-    const kept = makeLruCache<string>(10)
+    const kept = new LruCache<string>(10)
     kept.of("used", () => "the first")
     for (let i = 0; i < 1_000; i++) {
       kept.of(`made up ${i}`, () => "another")
@@ -29,7 +29,7 @@ describe("what is kept for push services", () => {
 
   it("hands over what it forgets, so that it can be closed", () => {
     const forgotten: Array<string> = []
-    const kept = makeLruCache<string>(2, (each) => void forgotten.push(each))
+    const kept = new LruCache<string>(2, (each) => void forgotten.push(each))
     for (const name of ["a", "b", "a", "c", "d"]) kept.of(name, () => name)
     assert.deepEqual(forgotten, ["b", "a"])
   })

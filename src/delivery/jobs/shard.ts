@@ -8,7 +8,7 @@ import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import { lookup } from "#domain/locale.ts"
 import type { Message } from "#domain/messages/messages.ts"
 import type { Recipients } from "#domain/recipients.ts"
-import { Caches, ReadMemory } from "#memory/cache-memory.ts"
+import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import { type Delivery, done, hindered, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
@@ -66,16 +66,16 @@ const readPayload = ({ body, to }: WholeBroadcast): Payload => {
  */
 export const makePayloads: Effect.Effect<Payloads, never, EventLog> = Effect.gen(function* () {
   const log = yield* EventLog
-  const memory = new ReadMemory<Payload>((yield* Caches).share("payloads"), 1)
+  const memory = new MemoryCache<Payload>((yield* Caches).share("payloads"), 1)
   return Effect.fnUntraced(function* ({ broadcast, payload }: BroadcastRef) {
     const key = String(broadcast)
-    const known = memory.find(key)
+    const known = memory.get(key)
     if (known !== undefined) return known
     const stored = yield* log.at("log", broadcast)
     const whole = stored === undefined ? undefined : yield* wholeBroadcast(log, stored, payload)
     if (whole === undefined) return undefined
     const read = readPayload(whole)
-    memory.place(key, read, read.bytes)
+    memory.set(key, read, read.bytes)
     return read
   })
 })

@@ -2,7 +2,7 @@
 // workers about them.
 import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
-import { makeLruCache } from "#basics/bounded.ts"
+import { LruCache } from "#basics/bounded.ts"
 import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { Settings, type SettingsShape } from "#config"
 import { PubSub } from "#nats/connection/pubsub.ts"
@@ -79,14 +79,13 @@ const makeTable = (origins: Origins["Service"], settings: SettingsShape, knownFr
     knownFrom: () => knownFrom.get()
   }
   const table = origins.table(
-    (origin) => ({ origin, byKey: makeLruCache<PushService>(keysPerOriginMax, dropped) }),
+    (origin) => ({ origin, byKey: new LruCache<PushService>(keysPerOriginMax, dropped) }),
     ({ byKey }) => {
       for (const each of byKey.all()) dropped(each)
     }
   )
   return {
-    all: (): ReadonlyArray<PushService> =>
-      [...table.all()].flatMap(({ byKey }) => [...byKey.all()]),
+    all: (): ReadonlyArray<PushService> => [...table.all()].flatMap(({ byKey }) => byKey.all()),
     of: (name: string, key: string): PushService => {
       const { byKey, origin } = table.of(name)
       return byKey.of(key, () => new PushService(name, key, { ...options, remembered: origin }))
@@ -96,7 +95,7 @@ const makeTable = (origins: Origins["Service"], settings: SettingsShape, knownFr
 
 /** Returns a function that names a VAPID key by the first digits of its hash. */
 const makeKeyNames = () => {
-  const names = makeLruCache<string>(keysMax)
+  const names = new LruCache<string>(keysMax)
   return (publicKey: string): string =>
     names.of(publicKey, () => hash("sha256", publicKey, "hex").slice(0, keyDigits))
 }

@@ -2,7 +2,7 @@
 // encrypting, and the imported key takes 2.6 KB: as many are kept as their share of memory holds.
 import { createPublicKey, type KeyObject } from "node:crypto"
 import type { Share } from "#memory/cache-memory.ts"
-import { ReadMemory } from "#memory/cache-memory.ts"
+import { MemoryCache } from "#memory/cache-memory.ts"
 
 /** Of resident memory: 2,643 for the key (Node 24, measured), the rest for its place in a map. */
 const keyBytes = 3_000
@@ -30,10 +30,10 @@ export const recipientOf = (p256dh: string, auth: string, keyOf = importKey): Re
 }
 
 export class PublicKeys {
-  readonly #kept: ReadMemory<KeyObject>
+  readonly #kept: MemoryCache<KeyObject>
 
   constructor(share: Share) {
-    this.#kept = new ReadMemory(share)
+    this.#kept = new MemoryCache(share)
   }
 
   /** Like the function `recipientOf`, with the imported key if it was kept. */
@@ -41,13 +41,13 @@ export class PublicKeys {
     return recipientOf(
       p256dh,
       auth,
-      (point) => this.#kept.find(p256dh) ?? this.#imported(p256dh, point)
+      (point) => this.#kept.get(p256dh) ?? this.#imported(p256dh, point)
     )
   }
 
   #imported(p256dh: string, point: Buffer): KeyObject {
     const key = importKey(point)
-    this.#kept.place(p256dh, key, keyBytes)
+    this.#kept.set(p256dh, key, keyBytes)
     return key
   }
 }

@@ -1,7 +1,7 @@
 // Records the day of the last use of each token, in the bucket `cache`: one write a token and day.
 // A failure of the bucket never fails a request.
 import * as Effect from "effect/Effect"
-import { makeExpiringMap } from "#basics/bounded.ts"
+import { LruCache } from "#basics/bounded.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 
@@ -17,7 +17,7 @@ const dayOf = (millis: number): string => new Date(millis).toISOString().slice(0
 export const makeLastUse = Effect.gen(function* () {
   const buckets = yield* Buckets
   const scope = yield* Effect.scope
-  const recorded = makeExpiringMap<true>(recordedMax)
+  const recorded = new LruCache<true>(recordedMax)
   const record = Effect.fnUntraced(function* (hash: string, now: number) {
     const key = keys.tokenUse(hash)
     const day = dayOf(now)

@@ -3,13 +3,7 @@
 import { isIP } from "node:net"
 import * as Effect from "effect/Effect"
 import type { Agent } from "undici"
-import {
-  anyLookup,
-  checkedLookup,
-  type Lookup,
-  type Resolve,
-  sharedLookup
-} from "#basics/address-filter.ts"
+import { anyLookup, checkedLookup, type Lookup, type Resolve } from "#basics/address-filter.ts"
 import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
 import { connectorOver } from "#basics/outgoing.ts"
 import { OutgoingProxy } from "#settings/outgoing-proxy.ts"
@@ -102,7 +96,7 @@ const isWorthRetry = ({ status }: ProviderResponse) => status === 502 || status 
 export const makeSend = Effect.fnUntraced(function* (
   policy: string,
   namedHosts: ReadonlyArray<string>,
-  resolve: Resolve = sharedLookup
+  resolve?: Resolve
 ) {
   // A service without a provider does not load it: 9 MiB.
   const undici = yield* Effect.promise(() => import("undici"))

@@ -7,7 +7,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { JSONWebKeySet } from "jose"
-import { type ExpiringMap, makeExpiringMap } from "#basics/bounded.ts"
+import { LruCache } from "#basics/bounded.ts"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { IdentityUnavailable } from "../errors.ts"
@@ -123,7 +123,7 @@ interface State {
   /** When the last fetch for an unknown key began. */
   soughtAt: number
   /** When keys that were unknown were first asked for, by their `kid`. */
-  readonly unknown: ExpiringMap<number>
+  readonly unknown: LruCache<number>
   /** Why the last fetch failed; undefined: it did not. */
   failure: IdentityUnavailable | undefined
   fiber: Fiber.Fiber<IssuerKeys, IdentityUnavailable> | undefined
@@ -224,7 +224,7 @@ export const makeKeySet = Effect.fnUntraced(function* (policy: string, issuer: s
     latest: undefined,
     triedAt: Number.NEGATIVE_INFINITY,
     soughtAt: Number.NEGATIVE_INFINITY,
-    unknown: makeExpiringMap(unknownMax),
+    unknown: new LruCache(unknownMax),
     failure: undefined,
     fiber: undefined
   }

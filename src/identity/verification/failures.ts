@@ -3,7 +3,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { makeExpiringMap } from "#basics/bounded.ts"
+import { LruCache } from "#basics/bounded.ts"
 import { makeRate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -32,7 +32,7 @@ export class Failures extends Context.Service<
     Effect.gen(function* () {
       const { authFailuresPerAddressPerMinuteMax: max } = yield* IdentitySettings
       const failures = makeRate(max, 60_000, addressesMax)
-      const known = makeExpiringMap<true>(goodMax)
+      const known = new LruCache<true>(goodMax)
       const warn = makeRateLimitedLog(
         "an address sends too many wrong credentials " +
           "(BELLCAST_AUTH_FAILURES_PER_ADDRESS_PER_MINUTE_MAX; " +

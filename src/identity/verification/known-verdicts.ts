@@ -1,6 +1,6 @@
 // Verdicts on verified tokens, within a share of the memory of all caches.
 import * as Effect from "effect/Effect"
-import { Caches, ExpiringMemory } from "#memory/cache-memory.ts"
+import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import type { Known } from "../verdict.ts"
 
 /** Bytes of V8's heap (measured): a verdict with its key; a name, without its characters. */
@@ -20,9 +20,9 @@ export interface KnownVerdicts {
 }
 
 export const makeKnownVerdicts = Effect.map(Caches, (caches): KnownVerdicts => {
-  const memory = new ExpiringMemory<Known>(caches.share("logins"))
+  const memory = new MemoryCache<Known>(caches.share("logins"), 1)
   return {
     get: (key, now) => memory.get(key, now),
-    set: (key, verdict, until) => memory.set(key, verdict, until, bytesOf(verdict))
+    set: (key, verdict, until) => memory.set(key, verdict, bytesOf(verdict), until)
   }
 })

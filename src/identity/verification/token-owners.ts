@@ -2,7 +2,7 @@
 // token of the last policy would be sent to all servers before it, every ten seconds.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { makeExpiringMap } from "#basics/bounded.ts"
+import { LruCache } from "#basics/bounded.ts"
 import type { Credentials } from "../credentials.ts"
 import type { Policy } from "../policy.ts"
 import { IdentitySettings } from "../settings.ts"
@@ -16,7 +16,7 @@ const isRemote = ({ bearer }: Policy): boolean => bearer?.kind === "remote"
 export const makeTokenOwners = Effect.gen(function* () {
   const keyOf = yield* credentialKeys
   const { authVerificationTtlSeconds } = yield* IdentitySettings
-  const owners = makeExpiringMap<string>(ownersMax)
+  const owners = new LruCache<string>(ownersMax)
   const ownerOf = (token: string, now: number) => owners.get(keyOf("owner", token), now)
 
   /** The policies in the order in which they are asked about these credentials. */

@@ -8,7 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
-import { type ExpiringMap, makeExpiringMap } from "#basics/bounded.ts"
+import { LruCache } from "#basics/bounded.ts"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { type Asker, identificationMillis } from "../credentials.ts"
@@ -52,7 +52,7 @@ export interface Verifier {
 interface State {
   readonly failures: Failures["Service"]
   readonly known: KnownVerdicts
-  readonly invalid: ExpiringMap<Invalid>
+  readonly invalid: LruCache<Invalid>
   readonly shared: SharedVerdicts
   /** Verifications per address that ended without a verdict. */
   readonly outages: Rate
@@ -226,7 +226,7 @@ export class Verifications extends Context.Service<
       const state: State = {
         failures: yield* Failures,
         known: yield* makeKnownVerdicts,
-        invalid: makeExpiringMap(invalidMax),
+        invalid: new LruCache(invalidMax),
         shared: yield* makeSharedVerdicts,
         outages: makeRate(max, 60_000, addressesMax),
         keyOf: yield* credentialKeys,

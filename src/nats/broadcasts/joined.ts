@@ -3,7 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { Caches, ExpiringMemory } from "#memory/cache-memory.ts"
+import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { Buckets } from "../kv/bucket.ts"
@@ -37,14 +37,14 @@ export class JoinedChannels extends Context.Service<
     JoinedChannels,
     Effect.gen(function* () {
       const buckets = yield* Buckets
-      const known = new ExpiringMemory<"joined" | "empty">((yield* Caches).share("channels"))
+      const known = new MemoryCache<"joined" | "empty">((yield* Caches).share("channels"), 1)
       const readIsEmpty = (channel: ChannelToken, now: number) =>
         buckets.get("channels", keys.channelRegistrations(channel)).pipe(
           Effect.map((entry) => {
             const isJoined = (entry?.value.registrations ?? 0) > 0
             const bytes = channelBytes + channel.length
-            if (isJoined) known.set(channel, "joined", now + joinedMillis, bytes)
-            else known.set(channel, "empty", now + emptyMillis, bytes)
+            if (isJoined) known.set(channel, "joined", bytes, now + joinedMillis)
+            else known.set(channel, "empty", bytes, now + emptyMillis)
             return !isJoined
           }),
           Effect.timeoutOrElse({ duration: readMillis, orElse: () => Effect.succeed(false) }),

@@ -1,6 +1,6 @@
 // The texts that a read cache has in memory, by the key or wildcard that they were read with.
 import type { Share } from "#memory/cache-memory.ts"
-import { ReadMemory } from "#memory/cache-memory.ts"
+import { MemoryCache } from "#memory/cache-memory.ts"
 
 /** Added to the characters of each text: its key, and their places in a map. */
 const entryBytes = 250
@@ -17,17 +17,17 @@ const filtersOver = (key: string): ReadonlyArray<string> => {
 }
 
 export class CachedTexts {
-  readonly #texts: ReadMemory<string>
+  readonly #texts: MemoryCache<string>
   readonly #loading = new Map<string, Loading>()
   /** Bytes of the last text that was made: others are about as large. */
   #lastBytes = entryBytes
 
   constructor(share: Share) {
-    this.#texts = new ReadMemory(share)
+    this.#texts = new MemoryCache(share)
   }
 
   find(filter: string): string | undefined {
-    return this.#texts.find(filter)
+    return this.#texts.get(filter)
   }
 
   begin(filters: ReadonlyArray<string>, loading: Loading): void {
@@ -43,7 +43,7 @@ export class CachedTexts {
   place(filter: string, value: unknown, loading: Loading): void {
     if (this.#loading.get(filter) !== loading) return
     this.#loading.delete(filter)
-    this.#texts.placeMade(filter, this.#lastBytes, () => {
+    this.#texts.setMade(filter, this.#lastBytes, () => {
       const text = JSON.stringify(value)
       this.#lastBytes = text.length + entryBytes
       return { value: text, bytes: this.#lastBytes }

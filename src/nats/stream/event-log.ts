@@ -5,7 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { MessageType } from "#domain/messages/messages.ts"
-import { Caches, ReadMemory } from "#memory/cache-memory.ts"
+import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import type { DirectMessage } from "../connection/direct.ts"
@@ -131,7 +131,7 @@ export class EventLog extends Context.Service<
     EventLog,
     Effect.gen(function* () {
       const nats = yield* Nats
-      const cached = new ReadMemory<Stored>((yield* Caches).share("log"), 1)
+      const cached = new MemoryCache<Stored>((yield* Caches).share("log"), 1)
       const readLast = (stream: StreamKey, subject: string) =>
         read(nats, stream, { last_by_subj: subject })
       const append = makeAppend(nats, readLast)
@@ -145,10 +145,10 @@ export class EventLog extends Context.Service<
         named: findNamed(nats),
         last: readLast,
         at: (stream, seq) => {
-          const known = stream === "log" ? cached.find(String(seq)) : undefined
+          const known = stream === "log" ? cached.get(String(seq)) : undefined
           return known === undefined ? read(nats, stream, { seq }) : Effect.succeed(known)
         },
-        cache: (stored) => cached.place(String(stored.seq), copyOf(stored), bytesOf(stored)),
+        cache: (stored) => cached.set(String(stored.seq), copyOf(stored), bytesOf(stored)),
         replay: replayWith(nats),
         scan: scanWith(nats),
         newest: (stream, filter, bounds) =>
