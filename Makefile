@@ -62,7 +62,8 @@ TESTS := $(if $(TARGET_URL),test/conformance, \
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
-install: $(PACKAGES) ## Fetch what is missing: Node 24, npm packages.
+install: $(PACKAGES) ## Fetch Node 24 and npm packages, make the files for browsers.
+	@node src/browser/build.ts
 
 NODE_PLATFORM := $(shell uname -sm | sed 's/Linux /linux-/; s/x86_64/x64/; s/aarch64/arm64/')
 NODE_PACKAGE := node-$(NODE_PLATFORM)
@@ -108,8 +109,8 @@ dev: install ## Run the service and restart it when a file changes.
 
 check: install ## Types, Effect diagnostics, format, lint, import rules.
 	@tsc --noEmit
-	@tsc --project src/browser/tsconfig.worker.json
-	@tsc --project src/browser/tsconfig.client.json
+	@tsc --project src/browser/worker
+	@tsc --project src/browser/client
 	@effect-tsgo diagnostics --project tsconfig.json
 	@biome check .
 

@@ -2,6 +2,7 @@
 // for a bug.
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import { NotBuilt } from "#browser/serving/files.ts"
 import { NatsServerMissing } from "#embedded/program/locate.ts"
 import { EmbeddedServerFailed } from "#embedded/server.ts"
 import { ServeError } from "#gateway/serve.ts"
@@ -22,7 +23,8 @@ const reasonOf = (error: unknown): string | undefined => {
     error instanceof NatsServerMissing ||
     error instanceof EmbeddedServerFailed ||
     error instanceof StartRefused ||
-    error instanceof NoStorage
+    error instanceof NoStorage ||
+    error instanceof NotBuilt
   )
     return error.message
   if (error instanceof ServeError)

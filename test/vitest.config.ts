@@ -19,9 +19,13 @@ const workersMax = 12
 
 export default defineConfig({
   test: {
-    globalSetup: ["bundle", "no-warnings", "no-leftovers", "nats-server-first"].map(
-      (name) => `test/support/${name}.ts`
-    ),
+    globalSetup: [
+      "browser-files",
+      "bundle",
+      "no-warnings",
+      "no-leftovers",
+      "nats-server-first"
+    ].map((name) => `test/support/${name}.ts`),
     // A worker that runs several files imports Effect and the sources once: 0.5 s of CPU per file.
     isolate: false,
     sequence: { sequencer: LongestFirst },

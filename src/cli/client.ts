@@ -6,7 +6,7 @@ import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { firstWords, scripts, textOf, types } from "#browser/serving/files.ts"
+import { firstWords, NotBuilt, scripts, textOf, types } from "#browser/serving/files.ts"
 import { failed, noted, VerbFailed } from "./terminal/failed.ts"
 import { named } from "./terminal/flags.ts"
 
@@ -81,10 +81,11 @@ const copy = Effect.fnUntraced(function* (folder: string) {
     return yield* failed("--out names no folder: give one, such as public/bellcast")
   const paths = yield* Effect.try({
     try: () => copyTo(folder),
-    catch: (error) =>
-      error instanceof VerbFailed
-        ? error
-        : failed(`${folder} cannot be written (${(error as NodeJS.ErrnoException).code})`)
+    catch: (error) => {
+      if (error instanceof VerbFailed) return error
+      if (error instanceof NotBuilt) return failed(error.message)
+      return failed(`${folder} cannot be written (${(error as NodeJS.ErrnoException).code})`)
+    }
   })
   yield* Console.log([...paths, adviceOf(addressOf(folder))].join("\n"))
 }, noted)

@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { type NotBuilt, requireScripts } from "#browser/serving/files.ts"
 import { Settings } from "#config"
 import { natsPolicy, policyOf } from "#domain/publisher.ts"
 import { Identity } from "#identity/identity.ts"
@@ -117,6 +118,7 @@ const warnOfRights = Effect.fnUntraced(function* (
 /** Serves HTTP and requests on NATS for as long as the layer lives. */
 export const gatewayLayer = Layer.effectDiscard(
   Effect.gen(function* () {
+    yield* Effect.try({ try: requireScripts, catch: (error) => error as NotBuilt })
     const { host, port } = yield* Settings
     const { connectionsMax, connectionsPerAddressMax } = yield* GatewaySettings
     const { policies } = yield* Identity

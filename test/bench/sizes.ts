@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { gzipSync } from "node:zlib"
 
-const folder = new URL("../../src/browser/", import.meta.url)
+const folder = new URL("../../.built/", import.meta.url)
 for (const file of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
   const source = readFileSync(new URL(file, folder))
   const { length } = gzipSync(source, { level: 9 })

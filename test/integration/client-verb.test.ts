@@ -6,8 +6,7 @@ import { addressOf } from "#cli/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { runCli } from "../support/run-cli.ts"
 
-const source = (name: string) =>
-  readFile(new URL(`../../src/browser/${name}`, import.meta.url), "utf8")
+const source = (name: string) => readFile(new URL(`../../.built/${name}`, import.meta.url), "utf8")
 const names = ["client.d.ts", "client.js", "words.d.ts", "words.js", "worker.d.ts", "worker.js"]
 
 it("copies all files, with types, says what a page needs, and replaces older copies", async () => {

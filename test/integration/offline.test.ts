@@ -14,6 +14,9 @@ const install = async (npm: string, target = "install") => {
   const folder = await temporaryFolder()
   for (const file of ["Makefile", "package.json", "package-lock.json"])
     copyFileSync(join(root, file), join(folder, file))
+  // An empty program in the place of the one that makes the files for browsers.
+  mkdirSync(join(folder, "src/browser"), { recursive: true })
+  writeFileSync(join(folder, "src/browser/build.ts"), "")
   mkdirSync(join(folder, "bin"))
   mkdirSync(join(folder, "node_modules"))
   writeFileSync(join(folder, "bin", "npm"), `#!/bin/sh\n${npm}\n`, { mode: 0o755 })

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join, normalize } from "node:path"
 import { assert, describe, it } from "vitest"
+import { bundles } from "#browser/serving/files.ts"
 import { projectRoot, sourcePaths, textOf } from "../support/documents.ts"
 
 /** A room of the house. Its floors are lists of files and folders, the top one first. */
@@ -56,9 +57,17 @@ const aliases: Readonly<Record<string, string>> = JSON.parse(
   readFileSync(join(projectRoot, "package.json"), "utf8")
 ).imports
 
+/** Plain scripts of `src/browser/` import others by their addresses, of which some are made. */
+const made: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(bundles).map(([path, { from }]) => [`src/browser/${path}`, `src/browser/${from}`])
+)
+
 /** The file that an import names; undefined: a package or a module of Node.js. */
 const targetOf = (file: string, name: string): string | undefined => {
-  if (name.startsWith(".")) return normalize(join(dirname(file), name))
+  if (name.startsWith(".")) {
+    const path = normalize(join(dirname(file), name))
+    return made[path] ?? path
+  }
   if (!name.startsWith("#")) return undefined
   const [alias, path] = Object.entries(aliases).find(
     ([each]) => each === name || (each.endsWith("*") && name.startsWith(each.slice(0, -1)))

@@ -7,6 +7,6 @@ import { assert, it } from "vitest"
 const limits = { "client.js": 7 * 1024, "worker.js": 3_000, "words.js": 1_200 }
 
 it.each(Object.entries(limits))("%s has at most %i bytes at gzip -9", (file, bytesMax) => {
-  const source = readFileSync(new URL(`../../src/browser/${file}`, import.meta.url))
+  const source = readFileSync(new URL(`../../.built/${file}`, import.meta.url))
   assert.isAtMost(gzipSync(source, { level: 9 }).length, bytesMax)
 })

@@ -654,5 +654,5 @@ class Push extends EventTarget {
   }
 }
 
-/** @type {typeof import("./client.d.ts").connect} */
+/** @type {typeof import("../types/client.d.ts").connect} */
 export const connect = (options) => Push.connect(options)

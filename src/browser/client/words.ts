@@ -1,6 +1,8 @@
-// Bellcast's words: English sentences about the states and errors of client.js. See words.d.ts.
+// words.js: English sentences for the people who look at a page, about the states and errors of
+// client.js. Its types for sites: types/words.d.ts.
+import type * as Types from "../types/words.d.ts"
 
-export const states = {
+export const states: typeof Types.states = {
   unsupported: "This browser has no notifications for this site.",
   "install-first": "For notifications, add this site to your home screen and open it there.",
   denied:
@@ -11,7 +13,7 @@ export const states = {
   on: "Notifications come to this browser."
 }
 
-export const errors = {
+export const errors: typeof Types.errors = {
   "no-click": "The browser asks only after a click.",
   dismissed: "You closed the question. Press the button again.",
   "push-service":
@@ -28,7 +30,7 @@ export const errors = {
   browser: "Something failed in the browser. Load the page again."
 }
 
-export const sentenceOf = ({ busy, error, state }) => {
+export const sentenceOf: typeof Types.sentenceOf = ({ busy, error, state }) => {
   if (busy) return "One moment ..."
   return error ? (errors[error.code] ?? error.message) : states[state]
 }

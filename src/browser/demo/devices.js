@@ -4,7 +4,7 @@ import { ask, isRemoved, test, user } from "./site.js"
 
 /** The id of the subscription of this browser, when it was last seen. */
 let ownId
-/** @type {import("../client.d.ts").Push} */
+/** @type {import("../client.js").Push} */
 let push
 
 export const subscription = async () => {

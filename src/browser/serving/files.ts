@@ -1,6 +1,26 @@
-// The files that sites load: gateways serve them, and `bellcast client` copies them.
-import { readFileSync } from "node:fs"
+// The files that browsers load, as `make install` has made them: gateways serve them, and
+// `bellcast client` copies those that sites need.
+import { existsSync, readFileSync } from "node:fs"
 
+/** A script that is put together of modules in `src/browser/`. */
+interface Bundle {
+  /** The module that imports the others. */
+  readonly from: string
+  /** `iife` for a script that is no module, such as one that `importScripts` loads. */
+  readonly format: "es" | "iife"
+}
+
+/** By their paths below `/v1/`. The script of a page of ours has a line here, too. */
+export const bundles: Readonly<Record<string, Bundle>> = {
+  "client.js": { from: "client/client.js", format: "es" },
+  "words.js": { from: "client/words.ts", format: "es" },
+  "worker.js": { from: "worker/worker.js", format: "iife" }
+}
+
+/** Files that are served as they are: pages with their styles and pictures, plain scripts. */
+export const isCopied = (path: string): boolean => /^demo\/.*\.(html|css|js|svg)$/.test(path)
+
+/** The scripts that sites load. */
 export const scripts = ["client.js", "worker.js", "words.js"] as const
 
 /** Their types: copied beside them, and not served. */
@@ -25,7 +45,24 @@ export const demoFiles = [
 /** Beginning of the first line of each file, in every version. Copies are recognised by it. */
 export const firstWords = "// Bellcast's "
 
-/** The text of a file of `src/browser/`. */
-export const textOf = (name: string): string =>
-  // By way of the root: a bundle of the service is as deep below it as this file.
-  readFileSync(new URL(`../../../src/browser/${name}`, import.meta.url), "utf8")
+/** A file is missing, as in a checkout without `make install`. */
+export class NotBuilt extends Error {
+  constructor(name: string) {
+    super(`.built/${name} is missing: \`make install\` makes the files for browsers`)
+  }
+}
+
+/** By way of the root: a bundle of the service is as deep below it as this file. */
+const placeOf = (name: string): URL => new URL(`../../../.built/${name}`, import.meta.url)
+
+/** Throws where a file is missing that sites load: a gateway without it must not start. */
+export const requireScripts = (): void => {
+  for (const name of scripts) if (!existsSync(placeOf(name))) throw new NotBuilt(name)
+}
+
+/** The text of a file in `.built/`. */
+export const textOf = (name: string): string => {
+  const place = placeOf(name)
+  if (!existsSync(place)) throw new NotBuilt(name)
+  return readFileSync(place, "utf8")
+}

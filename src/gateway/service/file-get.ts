@@ -1,4 +1,4 @@
-// GET of a file of `src/browser/`, from memory. It is the same for everybody.
+// GET of a file that `src/browser/` is made into, from memory. It is the same for everybody.
 import { hash } from "node:crypto"
 import { gzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import type { ApiResponse } from "../http/request.ts"
 import { operation } from "../operation.ts"
 
 export interface File {
-  /** The path in `src/browser/`. */
+  /** The path in `.built/`. */
   readonly name: string
   readonly mediaType: string
   readonly summary: string

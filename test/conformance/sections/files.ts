@@ -4,7 +4,7 @@ import { expect } from "vitest"
 import { type Case, define } from "../table.ts"
 
 const source = (path: string) =>
-  readFileSync(new URL(`../../../src/browser${path}`, import.meta.url), "utf8")
+  readFileSync(new URL(`../../../.built${path}`, import.meta.url), "utf8")
 
 /** Bytes of each file, gzipped. */
 const bytesMax = { "/client.js": 7_168, "/worker.js": 3_000, "/words.js": 1_200 }

@@ -24,8 +24,8 @@ const files: SiteFiles = {
   "/readme": `<!doctype html><title>Site</title><button id="button">Notify me</button>
     <p id="message"></p><script type="module" src="/readme.js"></script>`,
   "/push-token": basic("42"),
-  "/client.js": textOf("../../../src/browser/client.js"),
-  "/worker.js": textOf("../../../src/browser/worker.js"),
+  "/client.js": textOf("../../../.built/client.js"),
+  "/worker.js": textOf("../../../.built/worker.js"),
   "/page.js": `import { connect } from "/client.js"
     window.violations = []
     addEventListener("securitypolicyviolation", (event) =>

@@ -59,8 +59,8 @@ export class Stage {
     "/": html,
     "/page.js": textOf("page.js"),
     "/records.js": textOf("../records.js"),
-    "/client.js": textOf("../../../src/browser/client.js"),
-    "/worker.js": textOf("../../../src/browser/worker.js")
+    "/client.js": textOf("../../../.built/client.js"),
+    "/worker.js": textOf("../../../.built/worker.js")
   }
   user = ""
   readonly #pages: Array<Page> = []

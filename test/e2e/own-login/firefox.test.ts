@@ -2,7 +2,7 @@
 // document, two users of one browser, and pushes that the server of the site publishes.
 import type { Browser, Page } from "puppeteer-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { errors, states } from "#browser/words.js"
+import { errors, states } from "#browser/client/words.ts"
 import { startAutopush } from "#test/autopush.ts"
 import { call, until } from "#test/client.ts"
 import { firefoxPath, setNotifications, startFirefox } from "../browser.ts"

@@ -12,7 +12,7 @@ if (chromiumPath === undefined)
   process.stdout.write("no Chromium here: its tests are skipped (apt-get install chromium)\n")
 
 export const textOf = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8")
-export const worker = textOf("../../../src/browser/worker.js")
+export const worker = textOf("../../../.built/worker.js")
 
 /** A worker that has something of its own to do before. */
 export const after = (before: string) => `${before}\nimportScripts("/bellcast/worker.js")`

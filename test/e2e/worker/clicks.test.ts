@@ -13,7 +13,7 @@ import { setStage } from "./firefox-stage.ts"
 const app = `<!doctype html><title>App</title><textarea></textarea>
   <script type="module" src="/client.js"></script>`
 const files = {
-  "/client.js": textOf("../../../src/browser/client.js"),
+  "/client.js": textOf("../../../.built/client.js"),
   "/app": app,
   "/news": app,
   "/later": app,

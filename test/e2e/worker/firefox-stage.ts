@@ -36,7 +36,7 @@ export const setStage = (worker: string): Stage => {
       "/": html,
       "/device.js": textOf("device.js"),
       "/records.js": textOf("../records.js"),
-      "/bellcast.js": textOf("../../../src/browser/worker.js"),
+      "/bellcast.js": textOf("../../../.built/worker.js"),
       "/worker.js": worker
     },
     device: (expression: string) => stage.page.evaluate(`device.${expression}`)

@@ -34,7 +34,7 @@ describe.skipIf(firefoxPath === undefined)("worker.js in Firefox", { timeout: 60
   const stage = setStage(`${hooks}\nimportScripts("/bellcast.js")`)
   const paths = ["/first", "/second", "/button", "/framed", "/foreign", "/elsewhere"]
   for (const path of paths) stage.files[path] = page
-  stage.files["/client.js"] = textOf("../../../src/browser/client.js")
+  stage.files["/client.js"] = textOf("../../../.built/client.js")
 
   beforeAll(async () => {
     await stage.device(`enable("${stage.service.url}", "alice", "news")`)
