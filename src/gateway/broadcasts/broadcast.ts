@@ -9,12 +9,10 @@ import { type Origin, originOf, standingOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import { channelToken, decodeToken, decodeTokens, directToken } from "#streams/tokens.ts"
-import { channelIdOf } from "../channels/id.ts"
-import { maySend } from "../channels/publishers.ts"
 import { refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import { operation } from "../operation.ts"
-import { isOperator } from "../operators.ts"
+import { channelIdOf, isOperator, maySend } from "../rights.ts"
 import { Shown, shown } from "./view.ts"
 
 /**

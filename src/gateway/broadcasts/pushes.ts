@@ -15,7 +15,7 @@ import { singles } from "../listing/singles.ts"
 import { recordLook } from "../looks.ts"
 import { userIdFault } from "../named-user.ts"
 import { operation } from "../operation.ts"
-import { isOperator } from "../operators.ts"
+import { isOperator } from "../rights.ts"
 import { findOwn } from "./broadcast.ts"
 
 /** Most pushes of a page: 100 KB. */

@@ -12,8 +12,7 @@ import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { operation } from "../operation.ts"
-import { channelIdOf } from "./id.ts"
-import { mayPublish } from "./publishers.ts"
+import { channelIdOf, mayPublish } from "../rights.ts"
 
 /** The counts of a channel, none of one that nobody is registered to. */
 export const channelCounts = Effect.fnUntraced(function* (channel: ChannelToken) {

@@ -15,7 +15,7 @@ import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readPages } from "../listing/read-query.ts"
 import { forUserInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
-import { channelIdOf } from "./id.ts"
+import { channelIdOf } from "../rights.ts"
 import { register, registrationDelete } from "./registration.ts"
 
 export const memberPut = forUserInPath(

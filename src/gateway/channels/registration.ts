@@ -14,8 +14,7 @@ import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
-import { channelIdOf } from "./id.ts"
-import { mayRegister } from "./publishers.ts"
+import { channelIdOf, mayRegister } from "../rights.ts"
 
 export const Acknowledgement = Schema.Struct({
   code: Schema.Literal(202),

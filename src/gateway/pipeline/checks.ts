@@ -5,7 +5,6 @@ import * as Option from "effect/Option"
 import { type Caller, type Identified, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import type { Invalid } from "#identity/verdict.ts"
-import { mayPublish, mayUseUsers } from "../channels/publishers.ts"
 import {
   allowedOrigin,
   foreignOrigin,
@@ -18,7 +17,7 @@ import { type ApiRequest, type ApiResponse, ok, type Refused } from "../http/req
 import { endOfService, expiringIn } from "../http/response-headers.ts"
 import type { Route } from "../http/routing.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
-import { isOperator } from "../operators.ts"
+import { isOperator, mayPublish, mayUseUsers } from "../rights.ts"
 import type { GatewaySettings } from "../settings.ts"
 import { crossSiteError } from "./cross-site.ts"
 

@@ -11,7 +11,7 @@ import { ok } from "../http/request.ts"
 import { expiringIn, noStore } from "../http/response-headers.ts"
 import { httpApiVersion, projectVersion } from "../http/version.ts"
 import { operation } from "../operation.ts"
-import { isOperator } from "../operators.ts"
+import { isOperator } from "../rights.ts"
 import { GatewaySettings } from "../settings.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
 

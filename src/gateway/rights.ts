@@ -1,5 +1,4 @@
-// Rights of callers: to publish and to register, by the principals in the settings and those in the
-// grants of a channel; and to name users in a request, by the settings.
+// Channel ids: any text of 1 to 255 bytes without a slash.
 import * as Effect from "effect/Effect"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { Settings } from "#config"
@@ -7,8 +6,26 @@ import { isOpen, noPublishers, type WriteRule } from "#domain/publisher.ts"
 import type { Caller } from "#identity/identity.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { channelToken } from "#streams/tokens.ts"
-import { isChannelId } from "./id.ts"
+import { channelBytesMax, channelToken } from "#streams/tokens.ts"
+import { errorIn, refuseInvalid } from "./http/errors.ts"
+import type { Refused } from "./http/request.ts"
+
+export const isChannelId = (id: string): boolean =>
+  id !== "" && Buffer.byteLength(id) <= channelBytesMax
+
+/** The description of an error in the id of a channel. */
+export const invalidChannel = `Invalid channel id: at most ${channelBytesMax} bytes`
+
+export const channelIdOf = (
+  params: Readonly<Record<string, string>>
+): Effect.Effect<string, Refused> => {
+  const id = params["channel"] ?? ""
+  if (isChannelId(id)) return Effect.succeed(id)
+  return refuseInvalid([errorIn("path", null, invalidChannel)])
+}
+
+// Rights of callers: to publish and to register, by the principals in the settings and those in the
+// grants of a channel; and to name users in a request, by the settings.
 
 const isNamedBy = (
   rules: ReadonlyArray<WriteRule>,
@@ -72,4 +89,13 @@ export const maySend = Effect.fnUntraced(function* (
   if (namesUsers && !(yield* mayUseUsers(caller))) return false
   for (const channel of channels) if (!(yield* mayPublish(caller, channel))) return false
   return true
+})
+
+// Operators: those of the settings and of tokens.
+
+/** Whether a caller sees and stops the broadcasts of everybody. It gives no right to publish. */
+export const isOperator = Effect.fnUntraced(function* ({ principals, rights }: Caller) {
+  if (rights !== undefined) return rights.operator
+  const { operatorPrincipals } = yield* Settings
+  return principals.some((principal) => operatorPrincipals.includes(principal))
 })
