@@ -1,6 +1,13 @@
 // Operations for a user whom the request names, by callers with the right `users`.
+
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Identity } from "#identity/identity.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { Space, usersShare } from "#nats/watch/space.ts"
+import { streams } from "#streams/index.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import { errorIn, refuseInvalid } from "./http/errors.ts"
 import type { Call } from "./http/request.ts"
 import type { Operation } from "./operation.ts"
@@ -31,3 +38,42 @@ export const forUserInPath = <I, R>(
 /** The path of what belongs to the user of a request: empty for the caller's own. */
 export const ownerPath = ({ params, user }: Call): string =>
   params["user"] === undefined ? "" : `/users/${encodeURIComponent(user!.id)}`
+
+// Records what operators look at of a user, for `bellcast audit --user`.
+
+/** A look that an operator repeats within this time is stored once. */
+const everyMillis = 60_000
+const writeTimeout = "2 seconds"
+
+/**
+ * Records that the caller looks at a user: in the log, and in WORK for as long as pushes are there.
+ * `broadcast`: at the pushes of this one alone. Where WORK has no room or no time, the look does
+ * not fail, and a warning has it.
+ */
+export const recordLook = Effect.fnUntraced(function* (
+  { caller, isAbout }: Call,
+  user: UserToken,
+  broadcast?: number
+) {
+  isAbout(user)
+  const { id: by, user: operator } = caller!
+  const warn = (fields: object) =>
+    Effect.logWarning("the audit lacks a look at a user", {
+      by,
+      person: user,
+      broadcast,
+      ...fields
+    })
+  // The rest of WORK is for broadcasts.
+  if ((yield* Space).isFull([streams.work.name], usersShare))
+    return yield* warn({ reason: "WORK is almost full" })
+  const at = yield* Clock.currentTimeMillis
+  const minute = Math.floor(at / everyMillis)
+  const subject = subjects.look(user, operator, broadcast ?? "user", minute)
+  const body = { by, at, ...(broadcast !== undefined && { broadcast }) }
+  const log = yield* EventLog
+  yield* log.once("work", { subject, type: "look/1", body }).pipe(
+    Effect.timeout(writeTimeout),
+    Effect.catch((err) => warn({ err }))
+  )
+})
