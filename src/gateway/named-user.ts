@@ -1,5 +1,5 @@
-// Operations for a user whom the request names, by callers with the right `users`.
-
+// Operations on a user whom the request names: for callers with the right `users`, who act for that
+// user, and for operators, whose look at the user is recorded for `bellcast audit --user`.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Identity } from "#identity/identity.ts"
@@ -39,10 +39,8 @@ export const forUserInPath = <I, R>(
 export const ownerPath = ({ params, user }: Call): string =>
   params["user"] === undefined ? "" : `/users/${encodeURIComponent(user!.id)}`
 
-// Records what operators look at of a user, for `bellcast audit --user`.
-
-/** A look that an operator repeats within this time is stored once. */
-const everyMillis = 60_000
+/** An operator's look at a user is stored once in this time, however often it is repeated. */
+const lookMillis = 60_000
 const writeTimeout = "2 seconds"
 
 /**
@@ -68,7 +66,7 @@ export const recordLook = Effect.fnUntraced(function* (
   if ((yield* Space).isFull([streams.work.name], usersShare))
     return yield* warn({ reason: "WORK is almost full" })
   const at = yield* Clock.currentTimeMillis
-  const minute = Math.floor(at / everyMillis)
+  const minute = Math.floor(at / lookMillis)
   const subject = subjects.look(user, operator, broadcast ?? "user", minute)
   const body = { by, at, ...(broadcast !== undefined && { broadcast }) }
   const log = yield* EventLog
