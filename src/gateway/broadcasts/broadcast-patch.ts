@@ -14,7 +14,7 @@ import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
 import { operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
-import { findOwn, isTest, mayPublish } from "./broadcast.ts"
+import { findOwn, isTest, mayPublishNow } from "./broadcast.ts"
 import { published } from "./publish/accepted.ts"
 import { bodiesMax } from "./publish/direct-post.ts"
 import { countBytes, directOf, isTooLargeWritten, withOptions } from "./publish/publish.ts"
@@ -96,7 +96,7 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
     return { standing, isDone: standing.isChanged || standing.state === state }
   }
   const saysOther = data !== undefined || data_by_locale !== undefined
-  if (saysOther && !(yield* mayPublish(caller!, origin))) return yield* refuse("forbidden")
+  if (saysOther && !(yield* mayPublishNow(caller!, origin))) return yield* refuse("forbidden")
   const before = yield* standingOf(origin)
   if (before.state !== "scheduled") return { standing: before, isDone: false }
   const standing = yield* changeScheduled(origin, wanted, caller!)

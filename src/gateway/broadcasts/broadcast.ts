@@ -19,7 +19,7 @@ import { Shown, shown } from "./view.ts"
  * Whether a caller may send to all whom a broadcast names. `may`: `maySend`, or a function that
  * remembers what that said.
  */
-export const mayPublish = Effect.fnUntraced(function* (
+export const mayPublishNow = Effect.fnUntraced(function* (
   caller: Caller,
   { channel, stored }: Origin,
   may: typeof maySend = maySend
@@ -43,7 +43,7 @@ export const maySee = Effect.fnUntraced(function* (
   const { source, stored } = origin
   // An operator sends broadcasts again, which gives no right to publish.
   if (source !== "redrive" && publisherOf(source, stored.header) === caller.id) return true
-  return (yield* isOperator(caller)) || (yield* mayPublish(caller, origin, may))
+  return (yield* isOperator(caller)) || (yield* mayPublishNow(caller, origin, may))
 })
 
 /** Tests of subscriptions (3.11) are published by any user. */
