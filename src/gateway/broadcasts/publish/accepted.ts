@@ -12,7 +12,7 @@ import { Acknowledgement, accepted } from "../../channels/registration.ts"
 import { type ApiResponse, type Call, ok } from "../../http/request.ts"
 import { noStore } from "../../http/response-headers.ts"
 import { dryRun, Reach } from "./dry-run.ts"
-import { type Broadcast, publish } from "./publish.ts"
+import { type Broadcast, storeBroadcast } from "./publish.ts"
 
 /** The fields of a body that publishes. */
 export const published = {
@@ -101,7 +101,7 @@ export const accept = Effect.fnUntraced(function* (
     const warnings = [...payloadWarnings(body), ...(yield* channelWarnings(to.channels))]
     return ok({ data, warnings } satisfies typeof Counted.Type, noStore)
   }
-  const broadcast = yield* publish({ ...given, body }, call.caller!)
+  const broadcast = yield* storeBroadcast({ ...given, body }, call.caller!)
   const warnings = yield* channelWarnings(to.channels)
   return acceptedAt(path, broadcast, body, call, warnings)
 })

@@ -12,13 +12,16 @@ import { channelIdOf } from "../../rights.ts"
 import { accept, publishDoc, published } from "./accepted.ts"
 import { isTooLargeWritten, readGiven, withOptions } from "./publish.ts"
 
-const Body = Schema.Struct(published)
+const ChannelBody = Schema.Struct(published)
 
-const decodeBody = readBody(Body)
+const decodeChannelBody = readBody(ChannelBody)
 
-const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
+const readChannelPost = Effect.fnUntraced(function* (
+  { request }: Call,
+  errors: Array<ErrorDetail>
+) {
   const given = readGiven(request, errors)
-  const body = (yield* decodeBody(request, errors)).value ?? {}
+  const body = (yield* decodeChannelBody(request, errors)).value ?? {}
   return { ...(yield* withOptions(given, body, errors)), body }
 })
 
@@ -26,7 +29,7 @@ export const broadcastPost = operation({
   access: "publisher",
   takesJson: "withBody",
   exposes: ["Location"],
-  read,
+  readChannelPost,
   run: Effect.fnUntraced(function* (input, call) {
     const id = yield* channelIdOf(call.params)
     if (isTooLargeWritten(input.body)) return yield* refuse("body-too-large")
@@ -37,7 +40,7 @@ export const broadcastPost = operation({
   doc: {
     summary: "Broadcast to everybody who is registered to a channel",
     ...publishDoc,
-    body: Body,
+    body: ChannelBody,
     bodyExample: pushExample
   }
 })

@@ -26,9 +26,9 @@ const To = Schema.Struct({
   users: texts(usersMax),
   except_users: texts(usersMax)
 })
-const Body = Schema.Struct({ ...published, to: To })
+const DirectBody = Schema.Struct({ ...published, to: To })
 
-const decodeBody = readBody(Body)
+const decodeDirectBody = readBody(DirectBody)
 const inBody = (name: string, description: string) => errorIn("body", name, description)
 const nobody = inBody("to", "Expected channels or users")
 
@@ -51,7 +51,7 @@ const checkRecipients = Effect.fnUntraced(function* (
 })
 
 /** The recipients, once it is known that the caller may name them: 2,000 pseudonyms take 37 ms. */
-const recipientsOf = Effect.fnUntraced(function* ({
+const tokensOfRecipients = Effect.fnUntraced(function* ({
   channels = [],
   except_users = [],
   users = []
@@ -68,9 +68,9 @@ const recipientsOf = Effect.fnUntraced(function* ({
   }
 })
 
-const read = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
+const readDirectPost = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
   const given = readGiven(request, errors)
-  const { value } = yield* decodeBody(request, errors, { times: bodiesMax })
+  const { value } = yield* decodeDirectBody(request, errors, { times: bodiesMax })
   // With another error, nothing of the body is used.
   const body = value ?? { to: {} }
   if (value !== undefined) yield* checkRecipients(value.to, errors)
@@ -81,18 +81,18 @@ export const directPost = operation({
   access: "principal",
   takesJson: "always",
   exposes: ["Location"],
-  read,
+  readDirectPost,
   run: Effect.fnUntraced(function* ({ body: { to: named, ...body }, ...input }, call) {
     const { channels = [], except_users = [], users = [] } = named
     const namesUsers = users.length + except_users.length > 0
     if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
-    const to = yield* recipientsOf(named)
+    const to = yield* tokensOfRecipients(named)
     return yield* accept({ ...input, to, body, isPlain: false }, "", call)
   }),
   doc: {
     summary: "Broadcast to several channels and to users, each browser once",
     ...publishDoc,
-    body: Body,
+    body: DirectBody,
     bodyExample: { ...pushExample, to: { channels: ["news"] } },
     bodyRequired: true
   }

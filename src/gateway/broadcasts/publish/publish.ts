@@ -223,7 +223,7 @@ const demandSame = Effect.fnUntraced(function* (
 })
 
 /** Stores a broadcast, unless its key names one. Returns its id. */
-export const publish = Effect.fnUntraced(function* (broadcast: Broadcast, caller: Caller) {
+export const storeBroadcast = Effect.fnUntraced(function* (broadcast: Broadcast, caller: Caller) {
   const { body, headers, isPlain, key, to } = broadcast
   if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
   const log = yield* EventLog

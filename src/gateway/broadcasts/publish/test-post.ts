@@ -18,7 +18,7 @@ import { RequestRates } from "../../quotas/requests.ts"
 import { demandRoom } from "../../quotas/room.ts"
 import { idInPath, unknownSubscription } from "../../subscriptions/id.ts"
 import { Accepted, acceptedAt, published } from "./accepted.ts"
-import { publish } from "./publish.ts"
+import { storeBroadcast } from "./publish.ts"
 
 /** Short: a person looks at a page and waits. */
 const waitMillis = 10_000
@@ -91,7 +91,7 @@ export const testPost = operation({
     yield* (yield* RequestRates).ofChange({ user, address: request.address, bytes })
     const to = { channels: [], users: [user], except: [], subscription: id }
     const given = { headers: { TTL: ttlSeconds, Urgency: "high" }, key: undefined }
-    const broadcast = yield* publish({ ...given, body, to, isPlain: false }, caller!)
+    const broadcast = yield* storeBroadcast({ ...given, body, to, isPlain: false }, caller!)
     const result = yield* awaitResult(broadcast)
     const pending = acceptedAt("", broadcast, body, call)
     if (result === undefined) return pending
