@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { Settings } from "#config"
-import { directPost } from "#gateway/broadcasts/publish/direct-post.ts"
+import { directPost } from "#gateway/broadcasts/publish.ts"
 import type { Call, Refused } from "#gateway/http/request.ts"
 import { Identity } from "#identity/identity.ts"
 

@@ -11,7 +11,7 @@ import { noStore } from "../http/response-headers.ts"
 import { operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
 import { findOwn } from "./broadcast.ts"
-import { Accepted, acceptedAt } from "./publish/accepted.ts"
+import { Accepted, acceptedAt } from "./publish.ts"
 
 const Body = Schema.Struct({ dry_run: Schema.optionalKey(Schema.Boolean) })
 const decodeBody = readBody(Body)

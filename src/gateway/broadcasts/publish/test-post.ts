@@ -17,7 +17,7 @@ import { operation } from "../../operation.ts"
 import { RequestRates } from "../../quotas/requests.ts"
 import { demandRoom } from "../../quotas/room.ts"
 import { idInPath, unknownSubscription } from "../../subscriptions/id.ts"
-import { Accepted, acceptedAt, published } from "./accepted.ts"
+import { Accepted, acceptedAt, published } from "../publish.ts"
 import { storeBroadcast } from "./publish.ts"
 
 /** Short: a person looks at a page and waits. */
