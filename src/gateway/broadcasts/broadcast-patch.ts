@@ -15,8 +15,8 @@ import type { Call } from "../http/request.ts"
 import { operation } from "../operation.ts"
 import { demandRoom } from "../quotas/room.ts"
 import { findOwn, isTest, mayPublishNow } from "./broadcast.ts"
-import { countBytes, directOf, isTooLargeWritten, withOptions } from "./publish/publish.ts"
 import { bodiesMax, published } from "./publish.ts"
+import { countBytes, directOf, isTooLargeWritten, withOptions } from "./store.ts"
 import { Shown, shown } from "./view.ts"
 
 const { at, data, data_by_locale, rate } = published

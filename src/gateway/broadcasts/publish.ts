@@ -24,7 +24,7 @@ import {
   readGiven,
   storeBroadcast,
   withOptions
-} from "./publish/publish.ts"
+} from "./store.ts"
 
 const ChannelBody = Schema.Struct(published)
 

@@ -18,7 +18,7 @@ import { RequestRates } from "../../quotas/requests.ts"
 import { demandRoom } from "../../quotas/room.ts"
 import { idInPath, unknownSubscription } from "../../subscriptions/id.ts"
 import { Accepted, acceptedAt, published } from "../publish.ts"
-import { storeBroadcast } from "./publish.ts"
+import { storeBroadcast } from "../store.ts"
 
 /** Short: a person looks at a page and waits. */
 const waitMillis = 10_000

@@ -24,11 +24,11 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { subjects } from "#streams/subjects.ts"
 import { decodeToken, directToken } from "#streams/tokens.ts"
-import { bodyBytesMax } from "../../http/body.ts"
-import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../../http/errors.ts"
-import type { ApiRequest } from "../../http/request.ts"
-import { RequestRates } from "../../quotas/requests.ts"
-import { demandRoom } from "../../quotas/room.ts"
+import { bodyBytesMax } from "../http/body.ts"
+import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
+import type { ApiRequest } from "../http/request.ts"
+import { RequestRates } from "../quotas/requests.ts"
+import { demandRoom } from "../quotas/room.ts"
 
 /** The headers of a request that publishes. */
 export interface Given {
