@@ -17,7 +17,7 @@ import { noStore } from "../http/response-headers.ts"
 import { userIdFault } from "../named-user.ts"
 import { operation } from "../operation.ts"
 import { channelIdOf, invalidChannel, isChannelId, maySend } from "../rights.ts"
-import { dryRun, Reach } from "./publish/dry-run.ts"
+import { dryRun, Reach } from "./dry-run.ts"
 import {
   type Broadcast,
   isTooLargeWritten,

@@ -10,9 +10,9 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { registrationsUnder } from "#nats/kv/entries.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
 import { shardsAt, type UserToken } from "#streams/tokens.ts"
-import { refuse } from "../../http/errors.ts"
-import type { Call } from "../../http/request.ts"
-import { RequestRates } from "../../quotas/requests.ts"
+import { refuse } from "../http/errors.ts"
+import type { Call } from "../http/request.ts"
+import { RequestRates } from "../quotas/requests.ts"
 
 /**
  * Shards that are read, of at most 1,000 users each on average. Users are spread over shards by
