@@ -1,9 +1,8 @@
 // All endpoints. A path that is not in this table is a 404, a method that its endpoint does not
 // allow a 405.
 import { batchPost } from "./batch/batch.ts"
-import { anyBroadcastGet, broadcastGet } from "./broadcasts/broadcast.ts"
+import { anyBroadcastGet, broadcastGet, broadcastPatch } from "./broadcasts/broadcast.ts"
 import { broadcastsGet, channelBroadcastsGet } from "./broadcasts/broadcast-list.ts"
-import { broadcastPatch } from "./broadcasts/broadcast-patch.ts"
 import { deadGet } from "./broadcasts/dead.ts"
 import { broadcastPost, directPost } from "./broadcasts/publish.ts"
 import { pushesGet } from "./broadcasts/pushes.ts"
