@@ -1,49 +1,99 @@
-// POST /channels/{id}: accepts a broadcast. The response is 202 when JetStream has stored the
-// message; other stages do the rest.
+// POST /channels/{id} and POST /broadcasts: a broadcast to one channel, or to several channels and
+// to users, each browser once. The response is 202 when JetStream has stored the message; other
+// stages do the rest. With `dry_run` nothing is stored: the response counts whom it would reach.
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { PushData, pushExample } from "#browser/push.ts"
-import { type BroadcastBody, fitsInto, payloadFields, Rate } from "#domain/broadcast.ts"
-import { PauseWhen } from "#domain/pause-when.ts"
+import {
+  type BroadcastBody,
+  bodyHeaders,
+  fitsInto,
+  givenHeaders,
+  isInBody,
+  payloadFields,
+  Rate,
+  readHeaders
+} from "#domain/broadcast.ts"
+import { startError, startHeader } from "#domain/broadcast-start.ts"
+import { PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
 import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
 import { Identity } from "#identity/identity.ts"
 import { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import { channelToken, decodeToken } from "#streams/tokens.ts"
 import { Acknowledgement, accepted } from "../channels/registration.ts"
-import { readBody } from "../http/body.ts"
+import { bodyBytesMax, readBody } from "../http/body.ts"
 import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
-import { type ApiResponse, type Call, ok } from "../http/request.ts"
+import { type ApiRequest, type ApiResponse, type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { userIdFault } from "../named-user.ts"
 import { operation } from "../operation.ts"
 import { channelIdOf, invalidChannel, isChannelId, maySend } from "../rights.ts"
 import { dryRun, Reach } from "./dry-run.ts"
-import {
-  type Broadcast,
-  isTooLargeWritten,
-  readGiven,
-  storeBroadcast,
-  withOptions
-} from "./store.ts"
+import { type Broadcast, storeBroadcast } from "./store.ts"
+
+/** 256 KiB: users, channels and variants together are at most so many bytes. */
+export const bodiesMax = 16
+
+/** The fields of a body that publishes. */
+export const published = {
+  ...payloadFields(PushData),
+  /** A time of RFC 3339: the broadcast starts then. */
+  at: Schema.optionalKey(Schema.String),
+  /** The broadcast pauses by itself when so many of its attempted pushes have failed. */
+  pause_when: Schema.optionalKey(PauseWhen),
+  /** Only count whom the broadcast would reach. */
+  dry_run: Schema.optionalKey(Schema.Boolean),
+  /** Pushes a second. */
+  rate: Schema.optionalKey(Rate)
+}
 
 const ChannelBody = Schema.Struct(published)
-
+type Published = typeof ChannelBody.Type
 const decodeChannelBody = readBody(ChannelBody)
 
-const readChannelPost = Effect.fnUntraced(function* (
-  { request }: Call,
-  errors: Array<ErrorDetail>
-) {
-  const given = readGiven(request, errors)
-  const body = (yield* decodeChannelBody(request, errors)).value ?? {}
-  return { ...(yield* withOptions(given, body, errors)), body }
-})
+const texts = (max: number) =>
+  Schema.optionalKey(Schema.Array(Schema.String).pipe(Schema.check(Schema.isMaxLength(max))))
 
+const To = Schema.Struct({
+  channels: texts(channelsMax),
+  users: texts(usersMax),
+  except_users: texts(usersMax)
+})
+const DirectBody = Schema.Struct({ ...published, to: To })
+const decodeDirectBody = readBody(DirectBody)
+
+export const Accepted = Schema.Struct({
+  ...Acknowledgement.fields,
+  id: Schema.String,
+  /** Absent on NATS, where there is no address. */
+  url: Schema.optionalKey(Schema.String),
+  warnings: Schema.Array(Schema.String)
+}).annotate({ identifier: "AcceptedBroadcast" })
+
+/** The body of the response to a dry run. */
+export const Counted = Schema.Struct({
+  data: Reach,
+  warnings: Schema.Array(Schema.String)
+}).annotate({ identifier: "DryRun" })
+
+/** The common part of the descriptions. */
+const publishDoc = {
+  parameters: ["broadcast"],
+  responses: { 200: Counted, 202: Accepted },
+  errors: [400, 403, 413, 415, 429, 507]
+}
+
+/** A broadcast to one channel. */
 export const broadcastPost = operation({
   access: "publisher",
   takesJson: "withBody",
   exposes: ["Location"],
-  readChannelPost,
+  read: Effect.fnUntraced(function* ({ request }, errors) {
+    const given = readGiven(request, errors)
+    const body = (yield* decodeChannelBody(request, errors)).value ?? {}
+    return { ...(yield* withOptions(given, body, errors)), body }
+  }),
   run: Effect.fnUntraced(function* (input, call) {
     const id = yield* channelIdOf(call.params)
     if (isTooLargeWritten(input.body)) return yield* refuse("body-too-large")
@@ -59,29 +109,134 @@ export const broadcastPost = operation({
   }
 })
 
-// POST /broadcasts: accepts a broadcast to several channels and to users. Each browser gets it
-// once.
-
-/** 256 KiB: users, channels and variants together are at most so many bytes. */
-export const bodiesMax = 16
-
-const texts = (max: number) =>
-  Schema.optionalKey(Schema.Array(Schema.String).pipe(Schema.check(Schema.isMaxLength(max))))
-
-const To = Schema.Struct({
-  channels: texts(channelsMax),
-  users: texts(usersMax),
-  except_users: texts(usersMax)
+/** A broadcast to several channels and to users. */
+export const directPost = operation({
+  access: "principal",
+  takesJson: "always",
+  exposes: ["Location"],
+  read: Effect.fnUntraced(function* ({ request }, errors) {
+    const given = readGiven(request, errors)
+    const { value } = yield* decodeDirectBody(request, errors, { times: bodiesMax })
+    // With another error, nothing of the body is used.
+    const body = value ?? { to: {} }
+    if (value !== undefined) yield* checkRecipients(value.to, errors)
+    return { ...(yield* withOptions(given, body, errors)), body }
+  }),
+  run: Effect.fnUntraced(function* ({ body: { to: named, ...body }, ...input }, call) {
+    const { channels = [], except_users = [], users = [] } = named
+    const namesUsers = users.length + except_users.length > 0
+    if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
+    const to = yield* tokensOfRecipients(named)
+    return yield* accept({ ...input, to, body, isPlain: false }, "", call)
+  }),
+  doc: {
+    summary: "Broadcast to several channels and to users, each browser once",
+    ...publishDoc,
+    body: DirectBody,
+    bodyExample: { ...pushExample, to: { channels: ["news"] } },
+    bodyRequired: true
+  }
 })
-const DirectBody = Schema.Struct({ ...published, to: To })
 
-const decodeDirectBody = readBody(DirectBody)
-const inBody = (name: string, description: string) => errorIn("body", name, description)
-const nobody = inBody("to", "Expected channels or users")
+/** Stores a broadcast, or counts whom it would reach. `path`: that of the channel, if it is one. */
+const accept = Effect.fn("Gateway.publish")(function* (
+  {
+    body: { at: _, dry_run, pause_when: __, rate: ___, ...body },
+    ...given
+  }: Omit<Broadcast, "body"> & { body: Published },
+  path: string,
+  call: Call
+) {
+  const { to } = given
+  if (dry_run === true) {
+    const data = yield* dryRun(to, body, call)
+    const warnings = [...payloadWarnings(body), ...(yield* channelWarnings(to.channels))]
+    return ok({ data, warnings } satisfies typeof Counted.Type, noStore)
+  }
+  const broadcast = yield* storeBroadcast({ ...given, body }, call.caller!)
+  const warnings = yield* channelWarnings(to.channels)
+  return acceptedAt(path, broadcast, body, call, warnings)
+})
 
-/** Sorted and without duplicates: the same recipients are the same broadcast. */
-const sorted = <T extends string>(tokens: Iterable<T>): ReadonlyArray<T> =>
-  [...new Set(tokens)].sort()
+/** The 202 of a broadcast that is below `path`. */
+export const acceptedAt = (
+  path: string,
+  broadcast: number,
+  body: BroadcastBody,
+  { request, rootUrl }: Pick<Call, "request" | "rootUrl">,
+  warnings: ReadonlyArray<string> = []
+): ApiResponse => {
+  const url = `${rootUrl}${path}/broadcasts/${broadcast}`
+  const data: typeof Accepted.Type = {
+    code: 202,
+    message: "Accepted",
+    id: String(broadcast),
+    ...(request.source === undefined ? { url } : {}),
+    warnings: [...payloadWarnings(body), ...warnings]
+  }
+  return { ...accepted, body: data, broadcast, headers: { Location: url } }
+}
+
+/** Sentences about those of these channels that nobody is registered to. */
+const channelWarnings = Effect.fnUntraced(function* (channels: Recipients["channels"]) {
+  const empty = yield* (yield* JoinedChannels).without(channels)
+  return empty.map((channel) => `Nobody is registered to the channel ${decodeToken(channel)}`)
+})
+
+/**
+ * Bytes of a payload that Firefox on Android takes. Mozilla's push service sends it on to Android
+ * by FCM as base64 in at most 4096 bytes of JSON; senders that know this pad to 2,820.
+ */
+const androidBytesMax = 2_820
+const androidWarning =
+  `A payload of more than ${androidBytesMax} bytes: ` +
+  "Mozilla's push service may refuse it for Firefox on Android"
+
+const payloadWarnings = (body: BroadcastBody): ReadonlyArray<string> =>
+  fitsInto(body, androidBytesMax) ? [] : [androidWarning]
+
+/** The headers of a request that publishes. */
+type Given = Pick<Broadcast, "headers" | "key">
+
+/** Adds what is wrong with the headers to `errors`. */
+export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Given => {
+  const given = (name: Parameters<typeof isInBody>[0]) =>
+    isInBody(name) ? undefined : request.headers[name.toLowerCase()]
+  for (const error of readHeaders(given).errors) errors.push({ location: "header", ...error })
+  const key = request.headers["idempotency-key"]
+  if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
+    errors.push(
+      errorIn(
+        "header",
+        "Idempotency-Key",
+        "Idempotency-Key must be 1 to 255 printable ASCII characters"
+      )
+    )
+  }
+  return { headers: givenHeaders(given), key }
+}
+
+/**
+ * Adds the members of a body that are stored as headers to these, and what is wrong with the start
+ * to `errors`. `path`: that of the members in the body.
+ */
+export const withOptions = Effect.fnUntraced(function* (
+  given: Given,
+  { at, pause_when, rate }: Pick<Published, "at" | "pause_when" | "rate">,
+  errors: Array<ErrorDetail>,
+  path = ""
+) {
+  const headers = {
+    ...given.headers,
+    ...bodyHeaders({ rate }),
+    ...(pause_when === undefined ? {} : { [pauseWhenHeader]: pauseWhenText(pause_when) })
+  }
+  if (at === undefined) return { ...given, headers }
+  const name = `${path}at`
+  const error = startError(at, yield* Clock.currentTimeMillis)
+  if (error !== undefined) errors.push(errorIn("body", name, `Invalid value for ${name}: ${error}`))
+  return { ...given, headers: { ...headers, [startHeader]: at } }
+})
 
 /** Adds the names of `to` that name nobody to `errors`. */
 const checkRecipients = Effect.fnUntraced(function* (
@@ -89,7 +244,7 @@ const checkRecipients = Effect.fnUntraced(function* (
   errors: Array<ErrorDetail>
 ) {
   const { isUserId } = yield* Identity
-  if (channels.length + users.length === 0) errors.push(nobody)
+  if (channels.length + users.length === 0) errors.push(inBody("to", "Expected channels or users"))
   for (const [i, id] of channels.entries())
     if (!isChannelId(id)) errors.push(inBody(`to.channels.${i}`, invalidChannel))
   for (const [name, ids] of Object.entries({ except_users, users }))
@@ -115,127 +270,18 @@ const tokensOfRecipients = Effect.fnUntraced(function* ({
   }
 })
 
-const readDirectPost = Effect.fnUntraced(function* ({ request }: Call, errors: Array<ErrorDetail>) {
-  const given = readGiven(request, errors)
-  const { value } = yield* decodeDirectBody(request, errors, { times: bodiesMax })
-  // With another error, nothing of the body is used.
-  const body = value ?? { to: {} }
-  if (value !== undefined) yield* checkRecipients(value.to, errors)
-  return { ...(yield* withOptions(given, body, errors)), body }
-})
+/** Sorted and without duplicates: the same recipients are the same broadcast. */
+const sorted = <T extends string>(tokens: Iterable<T>): ReadonlyArray<T> =>
+  [...new Set(tokens)].sort()
 
-export const directPost = operation({
-  access: "principal",
-  takesJson: "always",
-  exposes: ["Location"],
-  readDirectPost,
-  run: Effect.fnUntraced(function* ({ body: { to: named, ...body }, ...input }, call) {
-    const { channels = [], except_users = [], users = [] } = named
-    const namesUsers = users.length + except_users.length > 0
-    if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
-    const to = yield* tokensOfRecipients(named)
-    return yield* accept({ ...input, to, body, isPlain: false }, "", call)
-  }),
-  doc: {
-    summary: "Broadcast to several channels and to users, each browser once",
-    ...publishDoc,
-    body: DirectBody,
-    bodyExample: { ...pushExample, to: { channels: ["news"] } },
-    bodyRequired: true
-  }
-})
-
-// The common part of requests that publish: the form of their bodies, the store of the broadcast or
-// the count of a dry run, and the 202.
-
-/** The fields of a body that publishes. */
-export const published = {
-  ...payloadFields(PushData),
-  /** A time of RFC 3339: the broadcast starts then. */
-  at: Schema.optionalKey(Schema.String),
-  /** The broadcast pauses by itself when so many of its attempted pushes have failed. */
-  pause_when: Schema.optionalKey(PauseWhen),
-  /** Only count whom the broadcast would reach. */
-  dry_run: Schema.optionalKey(Schema.Boolean),
-  /** Pushes a second. */
-  rate: Schema.optionalKey(Rate)
-}
+const inBody = (name: string, description: string) => errorIn("body", name, description)
 
 /**
- * Bytes of a payload that Firefox on Android takes. Mozilla's push service sends it on to Android
- * by FCM as base64 in at most 4096 bytes of JSON; senders that know this pad to 2,820.
+ * Whether the payload of a broadcast to one channel is larger as JSON writes it than a body may be:
+ * of 1e20, 4 bytes of a body, it makes 21. Then it might not fit into a message of LOG.
  */
-const androidBytesMax = 2_820
-const androidWarning =
-  `A payload of more than ${androidBytesMax} bytes: ` +
-  "Mozilla's push service may refuse it for Firefox on Android"
-
-export const Accepted = Schema.Struct({
-  ...Acknowledgement.fields,
-  id: Schema.String,
-  /** Absent on NATS, where there is no address. */
-  url: Schema.optionalKey(Schema.String),
-  warnings: Schema.Array(Schema.String)
-}).annotate({ identifier: "AcceptedBroadcast" })
-
-/** The body of the response to a dry run. */
-export const Counted = Schema.Struct({
-  data: Reach,
-  warnings: Schema.Array(Schema.String)
-}).annotate({ identifier: "DryRun" })
-
-/** The common part of the descriptions. */
-const publishDoc = {
-  parameters: ["broadcast"],
-  responses: { 200: Counted, 202: Accepted },
-  errors: [400, 403, 413, 415, 429, 507]
-}
-
-const payloadWarnings = (body: BroadcastBody): ReadonlyArray<string> =>
-  fitsInto(body, androidBytesMax) ? [] : [androidWarning]
-
-/** Sentences about those of these channels that nobody is registered to. */
-const channelWarnings = Effect.fnUntraced(function* (channels: Recipients["channels"]) {
-  const empty = yield* (yield* JoinedChannels).without(channels)
-  return empty.map((channel) => `Nobody is registered to the channel ${decodeToken(channel)}`)
-})
-
-/** The 202 of a broadcast that is below `path`. */
-export const acceptedAt = (
-  path: string,
-  broadcast: number,
-  body: BroadcastBody,
-  { request, rootUrl }: Pick<Call, "request" | "rootUrl">,
-  warnings: ReadonlyArray<string> = []
-): ApiResponse => {
-  const url = `${rootUrl}${path}/broadcasts/${broadcast}`
-  const data: typeof Accepted.Type = {
-    code: 202,
-    message: "Accepted",
-    id: String(broadcast),
-    ...(request.source === undefined ? { url } : {}),
-    warnings: [...payloadWarnings(body), ...warnings]
-  }
-  return { ...accepted, body: data, broadcast, headers: { Location: url } }
-}
-
-interface ToAccept extends Omit<Broadcast, "body"> {
-  readonly body: Schema.Struct.Type<typeof published>
-}
-
-/** Stores a broadcast, or counts whom it would reach. `path`: that of the channel, if it is one. */
-const accept = Effect.fnUntraced(function* (
-  { body: { at: _, dry_run, pause_when: __, rate: ___, ...body }, ...given }: ToAccept,
-  path: string,
-  call: Call
-) {
-  const { to } = given
-  if (dry_run === true) {
-    const data = yield* dryRun(to, body, call)
-    const warnings = [...payloadWarnings(body), ...(yield* channelWarnings(to.channels))]
-    return ok({ data, warnings } satisfies typeof Counted.Type, noStore)
-  }
-  const broadcast = yield* storeBroadcast({ ...given, body }, call.caller!)
-  const warnings = yield* channelWarnings(to.channels)
-  return acceptedAt(path, broadcast, body, call, warnings)
-})
+export const isTooLargeWritten = ({
+  data,
+  data_by_locale
+}: Pick<BroadcastBody, "data" | "data_by_locale">): boolean =>
+  Buffer.byteLength(JSON.stringify({ data, data_by_locale })) > bodyBytesMax

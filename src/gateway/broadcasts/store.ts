@@ -1,21 +1,13 @@
-// How a broadcast is stored, to one channel or to others: the headers of the request, the rules of
-// Idempotency-Key, and the parts of a broadcast that does not fit into one message.
+// How a broadcast enters LOG: the rules of Idempotency-Key, the limits, and the parts of a
+// broadcast that does not fit into one message.
 import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { canonicalJson } from "#basics/json.ts"
-import {
-  type BroadcastBody,
-  bodyHeaders,
-  fitsOnePush,
-  givenHeaders,
-  headerNames,
-  isInBody,
-  readHeaders
-} from "#domain/broadcast.ts"
+import { type BroadcastBody, fitsOnePush, headerNames } from "#domain/broadcast.ts"
 import { gatewaySource, publisherHeaders } from "#domain/broadcast-publisher.ts"
-import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
-import { type PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
+import { laterStart, startHeader } from "#domain/broadcast-start.ts"
+import { pauseWhenHeader } from "#domain/pause-when.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
 import { States } from "#nats/follower/states.ts"
@@ -24,110 +16,12 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { subjects } from "#streams/subjects.ts"
 import { decodeToken, directToken } from "#streams/tokens.ts"
-import { bodyBytesMax } from "../http/body.ts"
-import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
-import type { ApiRequest } from "../http/request.ts"
+import { errorIn, refuse, refuseInvalid } from "../http/errors.ts"
 import { RequestRates } from "../quotas/requests.ts"
 import { demandRoom } from "../quotas/room.ts"
 
-/** The headers of a request that publishes. */
-export interface Given {
-  /** As the client sent them, so that a NATS client can publish the same message. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly key: string | undefined
-}
-
-/**
- * Whether the payload of a broadcast to one channel is larger as JSON writes it than a body may be:
- * of 1e20, 4 bytes of a body, it makes 21. Then it might not fit into a message of LOG.
- */
-export const isTooLargeWritten = ({
-  data,
-  data_by_locale
-}: Pick<BroadcastBody, "data" | "data_by_locale">): boolean =>
-  Buffer.byteLength(JSON.stringify({ data, data_by_locale })) > bodyBytesMax
-
-/** Adds what is wrong with the headers to `errors`. */
-export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Given => {
-  const given = (name: Parameters<typeof isInBody>[0]) =>
-    isInBody(name) ? undefined : request.headers[name.toLowerCase()]
-  for (const error of readHeaders(given).errors) errors.push({ location: "header", ...error })
-  const key = request.headers["idempotency-key"]
-  if (key !== undefined && !/^[\x20-\x7e]{1,255}$/.test(key)) {
-    errors.push(
-      errorIn(
-        "header",
-        "Idempotency-Key",
-        "Idempotency-Key must be 1 to 255 printable ASCII characters"
-      )
-    )
-  }
-  return { headers: givenHeaders(given), key }
-}
-
-interface Options {
-  readonly at?: string
-  readonly rate?: number
-  readonly pause_when?: PauseWhen
-}
-
-/**
- * Adds the members of a body that are stored as headers to these, and what is wrong with the start
- * to `errors`. `path`: that of the members in the body.
- */
-export const withOptions = Effect.fnUntraced(function* (
-  given: Given,
-  { at, pause_when, rate }: Options,
-  errors: Array<ErrorDetail>,
-  path = ""
-) {
-  const headers = {
-    ...given.headers,
-    ...bodyHeaders({ rate }),
-    ...(pause_when === undefined ? {} : { [pauseWhenHeader]: pauseWhenText(pause_when) })
-  }
-  if (at === undefined) return { ...given, headers }
-  const name = `${path}at`
-  const error = startError(at, yield* Clock.currentTimeMillis)
-  if (error !== undefined) errors.push(errorIn("body", name, `Invalid value for ${name}: ${error}`))
-  return { ...given, headers: { ...headers, [startHeader]: at } }
-})
-
-/** The broadcast of a request. */
-export interface Broadcast extends Given {
-  readonly body: BroadcastBody
-  /** Sorted: the same recipients are the same broadcast. */
-  readonly to: Recipients
-  /** Whether it goes to one channel, in the form that NATS clients publish. */
-  readonly isPlain: boolean
-}
-
-/**
- * The name of the message. A key names one broadcast per caller and channel, or per caller and all
- * else, within the duplicate window of LOG.
- */
-const nameOf = ({ isPlain, key, to }: Broadcast, caller: string): string => {
-  const channel = isPlain ? [decodeToken(to.channels[0]!)] : []
-  return key === undefined ? randomUUID() : JSON.stringify([caller, ...channel, key])
-}
-
-/** The same text for the same broadcast: no data is empty data. */
-const textOf = ({ body: { data = {}, data_by_locale = {} }, to }: WholeBroadcast): string =>
-  canonicalJson({ data, data_by_locale, to })
-
-/** Whether a stored message is this broadcast. */
-const isSame = (
-  { header, subject: stored }: Stored,
-  whole: WholeBroadcast | undefined,
-  broadcast: Broadcast,
-  subject: string
-): boolean =>
-  stored === subject &&
-  whole !== undefined &&
-  textOf(whole) === textOf(broadcast) &&
-  [...headerNames, startHeader, pauseWhenHeader].every(
-    (name) => header(name) === broadcast.headers[name]
-  )
+/** Of LOG: the headers of a broadcast, and the fact of its end. Measured. */
+const overheadBytes = 950
 
 const reused = errorIn(
   "header",
@@ -135,95 +29,24 @@ const reused = errorIn(
   "Idempotency-Key was used for another broadcast"
 )
 
-/**
- * Stores a part of a broadcast, unless a request with its key stored one: a repeated request finds
- * its own. With another one the key was used for another broadcast, so no more is stored.
- */
-const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, name: string) {
-  const log = yield* EventLog
-  const type = "direct.part/1"
-  const { duplicate, seq } = yield* log.append("log", {
-    subject: subjects.part,
-    type,
-    body,
-    messageId: JSON.stringify([name, i])
-  })
-  const stored = duplicate ? (yield* log.at("log", seq))?.message : undefined
-  if (duplicate && canonicalJson(stored) !== canonicalJson({ type, ...body }))
-    return yield* refuseInvalid([reused])
-  return seq
-})
-
-/**
- * Returns the message of a broadcast to several channels or to users, after it stored what does not
- * fit into the message.
- */
-export const directOf = Effect.fnUntraced(function* (
-  { body: { data, data_by_locale }, to }: WholeBroadcast,
-  name: string
-) {
-  const [first = {}, ...others] = partsOf(to, data_by_locale)
-  const { subscription } = to
-  const given = {
-    ...(data === undefined ? {} : { data }),
-    ...(subscription === undefined ? {} : { subscription })
-  }
-  if (others.length === 0) return { ...given, ...first }
-  const parts = yield* Effect.forEach(others, (body, i) => storePart(body, i, name))
-  return { ...given, ...first, parts }
-})
-
-/** Refuses a broadcast that would wait where as many wait as may. */
-const demandPlace = Effect.fnUntraced(function* ({ headers }: Broadcast, caller: Caller) {
-  const now = yield* Clock.currentTimeMillis
-  const start = laterStart((name) => headers[name], now)
-  if (start !== undefined && (yield* States).isFull(caller.id))
-    return yield* refuse("too-many-scheduled")
-})
-
-/** Of LOG: the headers of a broadcast, and the fact of its end. Measured. */
-const overheadBytes = 950
-
-/**
- * Counts for a publisher the bytes that a broadcast, or a change of one, takes in LOG: by variants
- * and recipients a hundred times those of the least one. Counts them before they are stored, as
- * requests at the same time would pass the limit together. The returned function gives them back
- * if `append` fails, or stored nothing.
- */
-export const countBytes = Effect.fnUntraced(function* ({ user }: Caller, given: object) {
-  const { ofBroadcasts } = yield* RequestRates
-  const bytes = Buffer.byteLength(JSON.stringify(given)) + overheadBytes
-  yield* ofBroadcasts.count(user, bytes)
-  const giveBack = ofBroadcasts.giveBack(user, bytes)
-  return <A, E, R>(append: Effect.Effect<A, E, R>, isStored: (appended: A) => boolean) =>
-    append.pipe(
-      Effect.tapError(() => giveBack),
-      Effect.tap((appended) => (isStored(appended) ? Effect.void : giveBack))
-    )
-})
-
-/** Refuses what the service has no room for. */
-const admit = (broadcast: Broadcast, caller: Caller) =>
-  demandRoom("broadcast").pipe(
-    Effect.andThen(demandPlace(broadcast, caller)),
-    Effect.andThen(countBytes(caller, { ...broadcast.body, ...broadcast.to }))
-  )
-
-/** Fails if the message at a sequence, which the key names, is another broadcast. */
-const demandSame = Effect.fnUntraced(function* (
-  seq: number,
-  broadcast: Broadcast,
-  subject: string
-) {
-  const log = yield* EventLog
-  const stored = yield* log.at("log", seq)
-  if (stored === undefined) return
-  if (!isSame(stored, yield* wholeBroadcast(log, stored), broadcast, subject))
-    return yield* refuseInvalid([reused])
-})
+/** The broadcast of a request. */
+export interface Broadcast {
+  /** As the client sent them, so that a NATS client can publish the same message. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The `Idempotency-Key` of the request. */
+  readonly key: string | undefined
+  readonly body: BroadcastBody
+  /** Sorted: the same recipients are the same broadcast. */
+  readonly to: Recipients
+  /** Whether it goes to one channel, in the form that NATS clients publish. */
+  readonly isPlain: boolean
+}
 
 /** Stores a broadcast, unless its key names one. Returns its id. */
-export const storeBroadcast = Effect.fnUntraced(function* (broadcast: Broadcast, caller: Caller) {
+export const storeBroadcast = Effect.fn("Gateway.storeBroadcast")(function* (
+  broadcast: Broadcast,
+  caller: Caller
+) {
   const { body, headers, isPlain, key, to } = broadcast
   if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
   const log = yield* EventLog
@@ -251,3 +74,114 @@ export const storeBroadcast = Effect.fnUntraced(function* (broadcast: Broadcast,
   if (duplicate && key !== undefined) yield* demandSame(seq, broadcast, subject)
   return seq
 })
+
+/**
+ * The name of the message. A key names one broadcast per caller and channel, or per caller and all
+ * else, within the duplicate window of LOG.
+ */
+const nameOf = ({ isPlain, key, to }: Broadcast, caller: string): string => {
+  const channel = isPlain ? [decodeToken(to.channels[0]!)] : []
+  return key === undefined ? randomUUID() : JSON.stringify([caller, ...channel, key])
+}
+
+/** Refuses what the service has no room for. */
+const admit = (broadcast: Broadcast, caller: Caller) =>
+  demandRoom("broadcast").pipe(
+    Effect.andThen(demandPlace(broadcast, caller)),
+    Effect.andThen(countBytes(caller, { ...broadcast.body, ...broadcast.to }))
+  )
+
+/** Refuses a broadcast that would wait where as many wait as may. */
+const demandPlace = Effect.fnUntraced(function* ({ headers }: Broadcast, caller: Caller) {
+  const now = yield* Clock.currentTimeMillis
+  const start = laterStart((name) => headers[name], now)
+  if (start !== undefined && (yield* States).isFull(caller.id))
+    return yield* refuse("too-many-scheduled")
+})
+
+/**
+ * Counts for a publisher the bytes that a broadcast, or a change of one, takes in LOG: by variants
+ * and recipients a hundred times those of the least one. Counts them before they are stored, as
+ * requests at the same time would pass the limit together. The returned function gives them back
+ * if `append` fails, or stored nothing.
+ */
+export const countBytes = Effect.fnUntraced(function* ({ user }: Caller, given: object) {
+  const { ofBroadcasts } = yield* RequestRates
+  const bytes = Buffer.byteLength(JSON.stringify(given)) + overheadBytes
+  yield* ofBroadcasts.count(user, bytes)
+  const giveBack = ofBroadcasts.giveBack(user, bytes)
+  return <A, E, R>(append: Effect.Effect<A, E, R>, isStored: (appended: A) => boolean) =>
+    append.pipe(
+      Effect.tapError(() => giveBack),
+      Effect.tap((appended) => (isStored(appended) ? Effect.void : giveBack))
+    )
+})
+
+/**
+ * Returns the message of a broadcast to several channels or to users, after it stored what does not
+ * fit into the message.
+ */
+export const directOf = Effect.fnUntraced(function* (
+  { body: { data, data_by_locale }, to }: WholeBroadcast,
+  name: string
+) {
+  const [first = {}, ...others] = partsOf(to, data_by_locale)
+  const { subscription } = to
+  const given = {
+    ...(data === undefined ? {} : { data }),
+    ...(subscription === undefined ? {} : { subscription })
+  }
+  if (others.length === 0) return { ...given, ...first }
+  const parts = yield* Effect.forEach(others, (body, i) => storePart(body, i, name))
+  return { ...given, ...first, parts }
+})
+
+/**
+ * Stores a part of a broadcast, unless a request with its key stored one: a repeated request finds
+ * its own. With another one the key was used for another broadcast, so no more is stored.
+ */
+const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, name: string) {
+  const log = yield* EventLog
+  const type = "direct.part/1"
+  const { duplicate, seq } = yield* log.append("log", {
+    subject: subjects.part,
+    type,
+    body,
+    messageId: JSON.stringify([name, i])
+  })
+  const stored = duplicate ? (yield* log.at("log", seq))?.message : undefined
+  if (duplicate && canonicalJson(stored) !== canonicalJson({ type, ...body }))
+    return yield* refuseInvalid([reused])
+  return seq
+})
+
+/** Fails if the message at a sequence, which the key names, is another broadcast. */
+const demandSame = Effect.fnUntraced(function* (
+  seq: number,
+  broadcast: Broadcast,
+  subject: string
+) {
+  const log = yield* EventLog
+  const stored = yield* log.at("log", seq)
+  if (stored === undefined) return
+  if (!isSame(stored, yield* wholeBroadcast(log, stored), broadcast, subject))
+    return yield* refuseInvalid([reused])
+})
+
+/** Whether a stored message is this broadcast. */
+const isSame = (
+  { header, subject: stored }: Stored,
+  whole: WholeBroadcast | undefined,
+  broadcast: Broadcast,
+  subject: string
+): boolean =>
+  stored === subject &&
+  whole !== undefined &&
+  textOf(whole) === textOf(broadcast) &&
+  [...headerNames, startHeader, pauseWhenHeader].every(
+    (name) => header(name) === broadcast.headers[name]
+  )
+
+/** The same text for the same broadcast: no data is empty data. */
+const textOf = ({ body: { data = {}, data_by_locale = {} }, to }: WholeBroadcast): string =>
+  canonicalJson({ data, data_by_locale, to })

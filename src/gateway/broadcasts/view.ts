@@ -18,6 +18,32 @@ import { stamp } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 
+const Answers = Schema.Struct({
+  /** Milliseconds that half of the answers took at most, and 99 % of them; within 10 %. */
+  p50_millis: Schema.optionalKey(Schema.Int),
+  p99_millis: Schema.optionalKey(Schema.Int)
+})
+
+const BroadcastDetails = Schema.Struct({
+  reasons: CountsBy,
+  push_services: Schema.Record(
+    Schema.String,
+    Schema.Struct({
+      delivered: Schema.Int,
+      retrying: Schema.Int,
+      expired: Schema.Int,
+      dead: Schema.Int,
+      gone: Schema.Int,
+      cancelled: Schema.Int,
+      ...Answers.fields
+    })
+  ),
+  /** When a push service took the first push, and the last one. */
+  first_delivered_at: Schema.optionalKey(Schema.Int),
+  last_delivered_at: Schema.optionalKey(Schema.Int),
+  ...Answers.fields
+})
+
 /** A broadcast in a response. */
 export const BroadcastObject = Schema.Struct({
   id: Schema.String,
@@ -64,7 +90,9 @@ export const BroadcastObject = Schema.Struct({
   /** The reason why nothing is sent. */
   rejected: Schema.optionalKey(Schema.String)
 }).annotate({ identifier: "Broadcast" })
+
 type View = typeof BroadcastObject.Type
+
 type Counts = Omit<View, "publisher" | "redrives" | "to" | "finished">
 
 /** The body of a response that shows one broadcast: with details, which lists leave out. */
@@ -72,6 +100,60 @@ export const Shown = Schema.Struct({
   data: Schema.Struct({ ...BroadcastObject.fields, ...BroadcastDetails.fields }).annotate({
     identifier: "BroadcastWithDetails"
   })
+})
+
+/** The response that shows a broadcast. */
+export const shown = Effect.fnUntraced(function* (origin: Origin, standing: Standing) {
+  const data: (typeof Shown.Type)["data"] = yield* detailedViewOf(origin, standing)
+  return ok({ data }, { ...stamp(data.last_modified), ...noStore })
+})
+
+export const detailedViewOf = (
+  origin: Origin,
+  standing: Standing,
+  recipients: ReturnType<typeof recipientsOf> = recipientsOf(origin)
+) =>
+  Effect.map(viewOf(origin, standing, recipients), (view) => ({
+    ...view,
+    ...detailsOf(standing.progress?.details)
+  }))
+
+/** A broadcast as it stands. `recipients`: `recipientsOf` the broadcast. */
+export const viewOf = Effect.fnUntraced(function* (
+  origin: Origin,
+  standing: Standing,
+  recipients: ReturnType<typeof recipientsOf> = recipientsOf(origin)
+) {
+  const { change, expiresAt, progress, rejected, schedule, state } = standing
+  const { source, stored } = origin
+  const rate = schedule?.rate ?? readHeaders(stored.header).headers.rate
+  const pauseWhen = pauseWhenOf(stored.header(pauseWhenHeader) ?? "")
+  const redrives = source === "redrive" ? stored.header(redrivesHeader) : undefined
+  const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
+  const view: View = {
+    ...counts,
+    finished: isFinal(standing),
+    publisher: publisherOf(source, stored.header) ?? "",
+    ...(redrives === undefined ? {} : { redrives }),
+    to: yield* recipients,
+    last_modified: Math.max(counts.last_modified, change?.at ?? 0),
+    ...timesOf(schedule),
+    ...(rate === undefined || rejected !== undefined ? {} : { rate }),
+    ...(pauseWhen === undefined ? {} : { pause_when: pauseWhen }),
+    ...changedBy(change),
+    ...(rejected === undefined ? {} : { rejected })
+  }
+  return view
+})
+
+/** The member `to` of a view. It never changes, and may take several requests. */
+export const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
+  const to = yield* readRecipients(yield* EventLog, stored)
+  return {
+    channels: decodeTokens(to?.channels ?? []),
+    users: to?.users.length ?? 0,
+    except_users: to?.except.length ?? 0
+  }
 })
 
 const countsOf = (progress: Progress, state: BroadcastState): Counts => ({
@@ -110,16 +192,6 @@ const unplanned = ({ stored }: Origin, expiresAt: number): Progress => {
   return startProgress(plan, 0)
 }
 
-/** The member `to` of a view. It never changes, and may take several requests. */
-export const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
-  const to = yield* readRecipients(yield* EventLog, stored)
-  return {
-    channels: decodeTokens(to?.channels ?? []),
-    users: to?.users.length ?? 0,
-    except_users: to?.except.length ?? 0
-  }
-})
-
 const timesOf = (schedule: Schedule | undefined) =>
   schedule === undefined
     ? {}
@@ -142,88 +214,6 @@ const changedBy = (change: Stored | undefined): Pick<View, "changed_by" | "becau
   }
 }
 
-/** A broadcast as it stands. `recipients`: `recipientsOf` the broadcast. */
-export const viewOf = Effect.fnUntraced(function* (
-  origin: Origin,
-  standing: Standing,
-  recipients: ReturnType<typeof recipientsOf> = recipientsOf(origin)
-) {
-  const { change, expiresAt, progress, rejected, schedule, state } = standing
-  const { source, stored } = origin
-  const rate = schedule?.rate ?? readHeaders(stored.header).headers.rate
-  const pauseWhen = pauseWhenOf(stored.header(pauseWhenHeader) ?? "")
-  const redrives = source === "redrive" ? stored.header(redrivesHeader) : undefined
-  const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
-  const view: View = {
-    ...counts,
-    finished: isFinal(standing),
-    publisher: publisherOf(source, stored.header) ?? "",
-    ...(redrives === undefined ? {} : { redrives }),
-    to: yield* recipients,
-    last_modified: Math.max(counts.last_modified, change?.at ?? 0),
-    ...timesOf(schedule),
-    ...(rate === undefined || rejected !== undefined ? {} : { rate }),
-    ...(pauseWhen === undefined ? {} : { pause_when: pauseWhen }),
-    ...changedBy(change),
-    ...(rejected === undefined ? {} : { rejected })
-  }
-  return view
-})
-
-export const detailedViewOf = (
-  origin: Origin,
-  standing: Standing,
-  recipients: ReturnType<typeof recipientsOf> = recipientsOf(origin)
-) =>
-  Effect.map(viewOf(origin, standing, recipients), (view) => ({
-    ...view,
-    ...detailsOf(standing.progress?.details)
-  }))
-
-/** The response that shows a broadcast. */
-export const shown = Effect.fnUntraced(function* (origin: Origin, standing: Standing) {
-  const data: (typeof Shown.Type)["data"] = yield* detailedViewOf(origin, standing)
-  return ok({ data }, { ...stamp(data.last_modified), ...noStore })
-})
-
-// The outcomes of the pushes of a broadcast, by reason and push service, as responses show them.
-
-const Answers = Schema.Struct({
-  /** Milliseconds that half of the answers took at most, and 99 % of them; within 10 %. */
-  p50_millis: Schema.optionalKey(Schema.Int),
-  p99_millis: Schema.optionalKey(Schema.Int)
-})
-
-const BroadcastDetails = Schema.Struct({
-  reasons: CountsBy,
-  push_services: Schema.Record(
-    Schema.String,
-    Schema.Struct({
-      delivered: Schema.Int,
-      retrying: Schema.Int,
-      expired: Schema.Int,
-      dead: Schema.Int,
-      gone: Schema.Int,
-      cancelled: Schema.Int,
-      ...Answers.fields
-    })
-  ),
-  /** When a push service took the first push, and the last one. */
-  first_delivered_at: Schema.optionalKey(Schema.Int),
-  last_delivered_at: Schema.optionalKey(Schema.Int),
-  ...Answers.fields
-})
-
-const answersOf = (durations: ReadonlyArray<Durations>): typeof Answers.Type => {
-  const [p50, p99] = [quantile(durations, 0.5), quantile(durations, 0.99)]
-  return p50 === undefined || p99 === undefined ? {} : { p50_millis: p50, p99_millis: p99 }
-}
-
-const serviceOf = ({ durations, fates }: Details["services"][string]) => {
-  const { cancelled = 0, dead = 0, delivered = 0, expired = 0, gone = 0, retrying = 0 } = fates
-  return { delivered, retrying, expired, dead, gone, cancelled, ...answersOf([durations]) }
-}
-
 const detailsOf = (details: Details = noDetails): typeof BroadcastDetails.Type => {
   const { firstDeliveredAt, lastDeliveredAt, reasons, services } = details
   return {
@@ -235,4 +225,14 @@ const detailsOf = (details: Details = noDetails): typeof BroadcastDetails.Type =
     ...(lastDeliveredAt !== undefined && { last_delivered_at: lastDeliveredAt }),
     ...answersOf(Object.values(services).map(({ durations }) => durations))
   }
+}
+
+const serviceOf = ({ durations, fates }: Details["services"][string]) => {
+  const { cancelled = 0, dead = 0, delivered = 0, expired = 0, gone = 0, retrying = 0 } = fates
+  return { delivered, retrying, expired, dead, gone, cancelled, ...answersOf([durations]) }
+}
+
+const answersOf = (durations: ReadonlyArray<Durations>): typeof Answers.Type => {
+  const [p50, p99] = [quantile(durations, 0.5), quantile(durations, 0.99)]
+  return p50 === undefined || p99 === undefined ? {} : { p50_millis: p50, p99_millis: p99 }
 }
