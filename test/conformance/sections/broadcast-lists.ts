@@ -76,7 +76,13 @@ export const broadcastLists: ReadonlyArray<Case> = [
     name: "lists the broadcasts to a channel, the newest first, and no others",
     given: async (api) => {
       await api.send(publish(api, {}, {}, `${api.channel}x`))
-      return published(api, 3)
+      const ids = await published(api, 3)
+      // A broadcast has more members once it is planned.
+      await until(
+        () => api.send({ ...all(api), path: `/broadcasts/${ids[0]}` }),
+        ({ json }) => json.data.finished
+      )
+      return ids
     },
     request: (api) => list(api),
     expected: {
