@@ -1,7 +1,7 @@
 // What goes wrong, and how it ends.
 import { setTimeout as pause } from "node:timers/promises"
 import { memoryGroup } from "../support/cgroup.ts"
-import { call, join, publish, publishAt } from "../support/client.ts"
+import { basic, call, join, publish, publishAt } from "../support/client.ts"
 import { wrongClock } from "../support/clock.ts"
 import { startNatsProxy } from "../support/nats-proxy.ts"
 import { createToken, runCli } from "../support/run-cli.ts"
@@ -214,7 +214,9 @@ export const providerAway: Cause = async ({ add }) => {
 export const garbage: Cause = async ({ admin }) => {
   await using client = await admin()
   for (let n = 0; n < 20; n++)
-    await client.nc.request("bellcast.cmd.broadcast.billing.steady", `no JSON ${n}`)
+    await client.nc.request("bellcast.cmd.broadcast.billing.steady", `no JSON ${n}`, {
+      timeout: 10_000
+    })
   return async () => undefined
 }
 
@@ -244,11 +246,13 @@ export const serverErrors: Cause = async (rig) => {
   const at = new Date(Date.now() + 3_600_000).toISOString()
   const id = await publishAt(rig.url(), "/channels/steady", { data: { n: 1 }, at })
   const ending = new AbortController()
-  const headers = { authorization: `Basic ${btoa("publisher:word")}`, accept: "text/event-stream" }
-  for (let n = 0; n < 256; n++)
+  // 256 in all, four of a user.
+  for (let n = 0; n < 256; n++) {
+    const headers = { authorization: basic(`events${n % 64}`), accept: "text/event-stream" }
     void fetch(`${url}/broadcasts/${id}/events`, { headers, signal: ending.signal }).catch(
       () => undefined
     )
+  }
   const stop = repeatedly(200, () => call(url, "GET", `/broadcasts/${id}/events`, "publisher"))
   return async () => {
     await stop()

@@ -31,8 +31,20 @@ export const smallDisk = async (given?: string): Promise<Disk | undefined> => {
   return {
     folder,
     fill: async (kibibytesLeft) => {
-      const { bfree, blocks, bsize } = await statfs(folder)
-      await resize(`${((blocks - bfree) * bsize) / 1024 + kibibytesLeft}k`)
+      const shrink = async () => {
+        const { bfree, blocks, bsize } = await statfs(folder)
+        await resize(`${((blocks - bfree) * bsize) / 1024 + kibibytesLeft}k`)
+      }
+      // It is refused where somebody stored more than is left meanwhile.
+      for (let tries = 1; tries < 10; tries++)
+        if (
+          await shrink().then(
+            () => true,
+            () => false
+          )
+        )
+          return
+      await shrink()
     },
     empty: async () => void (await resize(`${mebibytes}m`)),
     [Symbol.asyncDispose]: async () => void (await run("umount", ["--lazy", folder]))
