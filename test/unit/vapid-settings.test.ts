@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import webpush from "web-push"
 import { keyPairFault } from "#secrets/key-set.ts"
-import { developmentSubject, isExample, subjectFault } from "#secrets/subject.ts"
+import { developmentSubject, isExample, subjectFault } from "#secrets/secrets.ts"
 
 describe("a VAPID subject", () => {
   it.for([
