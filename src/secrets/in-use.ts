@@ -40,7 +40,7 @@ export const usesOf = Effect.fnUntraced(function* (oldest: string) {
 export const oldestOf = (adopted: ReadonlyArray<KeyAdopted>, set: KeySet): string =>
   (adopted[0] ?? set[0]!).publicKey
 
-const refusal = (lost: ReadonlyArray<readonly [string, number]>): string =>
+const keysMissing = (lost: ReadonlyArray<readonly [string, number]>): string =>
   [
     "VAPID keys are missing that subscriptions were made with; no other key can push to them:",
     ...lost.map(([publicKey, count]) => `${publicKey} (${count} subscriptions)`),
@@ -59,7 +59,7 @@ export const checkKeysInUse = Effect.fnUntraced(function* (set: KeySet) {
   const lost = gone.flatMap(({ publicKey }) =>
     uses.has(publicKey) ? [[publicKey, uses.get(publicKey)!] as const] : []
   )
-  if (lost.length > 0) return yield* new SecretsFault({ message: refusal(lost) })
+  if (lost.length > 0) return yield* new SecretsFault({ message: keysMissing(lost) })
   yield* Effect.logInfo(
     "VAPID keys that were offered before are missing; no subscription needs them",
     { keys: gone.length }

@@ -12,7 +12,7 @@ import { SecretsFault } from "./file.ts"
 const fingerprintOf = (secret: Redacted.Redacted<string>): string =>
   textHmac(Redacted.value(secret))("bellcast userid secret", "base64url").slice(0, 22)
 
-const refusal =
+const otherSecret =
   "BELLCAST_USERID_HMAC_SECRET is not the one that this NATS was used with before: nobody would " +
   "find their subscriptions again. Set the former one (beside an embedded server it is in " +
   "secrets.json), or give up all users: `bellcast keys forget-users --force`."
@@ -44,7 +44,7 @@ export const adoptUseridSecret = Effect.fnUntraced(
     const fingerprint = fingerprintOf(secret)
     const known = yield* adopted
     if (known.fingerprint === fingerprint) return
-    if (known.fingerprint !== "") return yield* new SecretsFault({ message: refusal })
+    if (known.fingerprint !== "") return yield* new SecretsFault({ message: otherSecret })
     yield* write(fingerprint, known.seq)
   },
   Effect.retry({ times: 3, while: ({ _tag }) => _tag === "AppendConflict" })
@@ -54,7 +54,7 @@ export const adoptUseridSecret = Effect.fnUntraced(
 export const checkUseridSecret = Effect.fnUntraced(function* (secret: Redacted.Redacted<string>) {
   const { fingerprint } = yield* adopted
   if (fingerprint !== "" && fingerprint !== fingerprintOf(secret))
-    return yield* new SecretsFault({ message: refusal })
+    return yield* new SecretsFault({ message: otherSecret })
 })
 
 /** Lets the next start use another secret. All users of the former one are lost. */
