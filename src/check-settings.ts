@@ -8,10 +8,9 @@ import { gatewaySettings } from "#gateway/settings.ts"
 import { kinds, policyOfSetting } from "#identity/kinds.ts"
 import { identitySettings, kindOf, policyListFaults, settingPrefix } from "#identity/settings.ts"
 import { Secrets } from "#secrets/secrets.ts"
-import { namesOf, readEvery, settingsFault } from "#settings/every-setting.ts"
+import { namesOf, readEvery, settingsFault, unknownSettings } from "#settings/every-setting.ts"
 import { natsTlsFault, natsTlsFiles } from "#settings/nats-url.ts"
 import { developmentFlag, Source } from "#settings/source.ts"
-import { unknownSettings } from "#settings/unknown-settings.ts"
 
 const settingsOfSecrets = [
   "natsUrl",

@@ -11,8 +11,7 @@ import {
   policyKinds,
   settingPrefix
 } from "#identity/settings.ts"
-import { namesOf, type Table } from "#settings/every-setting.ts"
-import { unknownSettings } from "#settings/unknown-settings.ts"
+import { namesOf, type Table, unknownSettings } from "#settings/every-setting.ts"
 import { documentPaths, spansOf, textOf } from "../support/documents.ts"
 
 type Row = ReadonlyArray<string>
