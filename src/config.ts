@@ -17,9 +17,8 @@ import { pushHostFault } from "#domain/subscription/push-host.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { listenAddressFault } from "#settings/listen-address.ts"
 import { inboxPrefixFault, natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
+import { checkedText, secret, within, words } from "#settings/values.ts"
 import { address, ownHost, urlHost } from "#settings/web-address.ts"
-import { within } from "#settings/within.ts"
-import { checkedText, secret, words } from "#settings/words.ts"
 
 export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as const
 export type Role = (typeof roles)[number]

@@ -3,9 +3,8 @@ import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import { everySetting, type Values } from "#settings/every-setting.ts"
+import { checkedText, within, words } from "#settings/values.ts"
 import { address, addresses, originPattern, pageUrl } from "#settings/web-address.ts"
-import { within } from "#settings/within.ts"
-import { checkedText, words } from "#settings/words.ts"
 import { rangeError } from "./client-address.ts"
 
 const withDefault = Config.withDefault

@@ -6,8 +6,7 @@ import * as Layer from "effect/Layer"
 import { natsPolicy } from "#domain/publisher.ts"
 import { importPolicy } from "#domain/subscription/stand-in.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
-import { within } from "#settings/within.ts"
-import { words } from "#settings/words.ts"
+import { within, words } from "#settings/values.ts"
 
 /** A policy in BELLCAST_AUTH_POLICIES: `name`, or `name=path` for a module of the operator. */
 export interface NamedPolicy {

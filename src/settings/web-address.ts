@@ -3,7 +3,7 @@
 // So it is normalised where its meaning is plain, and refused at the start where it is not. Pure.
 import { isIP } from "node:net"
 import * as Config from "effect/Config"
-import { checkedText, someWords } from "./words.ts"
+import { checkedText, someWords } from "./values.ts"
 
 /** Why a text cannot be used, or the one form of it. */
 type Form = (text: string) => { readonly fault: string } | { readonly value: string }

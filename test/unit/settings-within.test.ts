@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { everySetting } from "#settings/every-setting.ts"
 import { layerOf, readSource } from "#settings/source.ts"
-import { within } from "#settings/within.ts"
+import { within } from "#settings/values.ts"
 
 const read = (text: string) =>
   Effect.runSync(
