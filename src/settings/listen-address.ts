@@ -7,7 +7,7 @@ export interface ListenAddress {
   readonly port: number
 }
 
-const form = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]*)):(\d{1,5})$/
+const listenAddressForm = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]*)):(\d{1,5})$/
 const portMax = 65_535
 
 /** The words that mean no port at all; some programs use 0 for that. */
@@ -15,7 +15,7 @@ export const isOff = (text: string): boolean => text === "off" || text === "0"
 
 /** Undefined: the text is `off`, or no address. */
 export const listenAddressOf = (text: string): ListenAddress | undefined => {
-  const [, ipv6, name, port] = form.exec(text) ?? []
+  const [, ipv6, name, port] = listenAddressForm.exec(text) ?? []
   if (port === undefined || Number(port) > portMax) return undefined
   return { host: ipv6 || name || undefined, port: Number(port) }
 }

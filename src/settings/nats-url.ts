@@ -6,7 +6,7 @@ import { isEscaped } from "#basics/proxy.ts"
 
 const schemes = ["nats:", "tls:"]
 /** For messages. Has no scheme before the example: the log would cut it like any URL. */
-const form =
+const natsUrlForm =
   "host:port or user:password@host:port, comma-separated, nats:// or tls:// before it; " +
   "in a password all but letters and digits is %XX"
 
@@ -45,7 +45,7 @@ const hasOtherLogins = (urls: ReadonlyArray<string>): boolean => {
  */
 export const natsUrlFault = (list: string): string | undefined => {
   const urls = natsUrls(list)
-  if (!urls.every(isAddress)) return `Expected ${form}`
+  if (!urls.every(isAddress)) return `Expected ${natsUrlForm}`
   if (demandsTls(list) && !urls.every(demandsTls))
     return "Expected tls:// before every address or before none"
   return hasOtherLogins(urls)

@@ -41,7 +41,7 @@ const labelOf = (label: string): string =>
     : (URL.parse(`https://${label}`)?.hostname ?? label)
 
 /** A host as browsers write it in an origin; undefined: no host. `*` and `?` stay. */
-const hostOf = (scheme: string, host: string): string | undefined => {
+const originHostOf = (scheme: string, host: string): string | undefined => {
   const ascii = host.split(".").map(labelOf).join(".")
   if (!/^([a-z0-9.*?_-]+|\[[0-9a-f:.]+\])$/.test(ascii)) return undefined
   // Of 127.1 browsers make 127.0.0.1, but only where the scheme is one of the web.
@@ -50,7 +50,7 @@ const hostOf = (scheme: string, host: string): string | undefined => {
 }
 
 /** A port as it stands in an origin, with its colon; undefined: no port. */
-const portOf = (scheme: string, port: string | undefined): string | undefined => {
+const originPortOf = (scheme: string, port: string | undefined): string | undefined => {
   if (port === undefined) return ""
   if (isPattern(port)) return `:${port}`
   const number = Number(port)
@@ -75,8 +75,8 @@ export const originPattern: Form = (text) => {
   if (lower === "null") return { value: lower }
   const [whole, scheme, host = "", port] = originParts.exec(lower) ?? []
   if (whole === undefined || (scheme === undefined && !/^[*?]/.test(host))) return expected
-  const shownHost = hostOf(scheme ?? "", host)
-  const shownPort = portOf(scheme ?? "", port)
+  const shownHost = originHostOf(scheme ?? "", host)
+  const shownPort = originPortOf(scheme ?? "", port)
   if (shownHost === undefined || shownPort === undefined) return expected
   // Browsers leave the default port out, and of which scheme it would be is open here.
   if (isPattern(scheme ?? "*") && /^:(80|443)$/.test(shownPort)) return expected
