@@ -8,8 +8,8 @@ import { gatewaySettings } from "#gateway/settings.ts"
 import { kinds, policyOfSetting } from "#identity/kinds.ts"
 import { identitySettings, kindOf, policyListFaults, settingPrefix } from "#identity/settings.ts"
 import { Secrets } from "#secrets/secrets.ts"
+import { natsTlsFault, natsTlsFiles } from "#settings/addresses.ts"
 import { namesOf, readEvery, settingsFault, unknownSettings } from "#settings/every-setting.ts"
-import { natsTlsFault, natsTlsFiles } from "#settings/nats-url.ts"
 import { developmentFlag, Source } from "#settings/source.ts"
 
 const settingsOfSecrets = [

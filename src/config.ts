@@ -14,11 +14,17 @@ import {
   writeRuleOf
 } from "#domain/publisher.ts"
 import { pushHostFault } from "#domain/subscription/push-host.ts"
+import {
+  address,
+  inboxPrefixFault,
+  listenAddressFault,
+  natsTlsSettings,
+  natsUrlFault,
+  ownHost,
+  urlHost
+} from "#settings/addresses.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
-import { listenAddressFault } from "#settings/listen-address.ts"
-import { inboxPrefixFault, natsTlsSettings, natsUrlFault } from "#settings/nats-url.ts"
 import { checkedText, secret, within, words } from "#settings/values.ts"
-import { address, ownHost, urlHost } from "#settings/web-address.ts"
 
 export const roles = ["gateway", "projection", "fanout", "delivery", "tally"] as const
 export type Role = (typeof roles)[number]

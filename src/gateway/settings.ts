@@ -2,9 +2,9 @@
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
+import { address, addresses, originPattern, pageUrl } from "#settings/addresses.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { checkedText, within, words } from "#settings/values.ts"
-import { address, addresses, originPattern, pageUrl } from "#settings/web-address.ts"
 import { rangeError } from "./client-address.ts"
 
 const withDefault = Config.withDefault

@@ -9,12 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { Settings } from "#config"
-import {
-  addressText,
-  isOff,
-  type ListenAddress,
-  listenAddressOf
-} from "#settings/listen-address.ts"
+import { addressText, isOff, type ListenAddress, listenAddressOf } from "#settings/addresses.ts"
 import { watchProcess } from "#telemetry/process-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type Page, pageOf, type Shown } from "./pages.ts"

@@ -1,11 +1,6 @@
 // The setting of the metrics port: which texts are addresses, which mean no port.
 import { assert, describe, it } from "vitest"
-import {
-  addressText,
-  isOff,
-  listenAddressFault,
-  listenAddressOf
-} from "#settings/listen-address.ts"
+import { addressText, isOff, listenAddressFault, listenAddressOf } from "#settings/addresses.ts"
 
 describe("the address of the metrics port", () => {
   it.for([

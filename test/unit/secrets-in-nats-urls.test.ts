@@ -1,7 +1,7 @@
 // What may stand in a NATS URL and beside it, and what a log or a verb may print of it.
 import { assert, it } from "vitest"
 import { hostsOf } from "#nats/connection/connection.ts"
-import { natsTlsFault, natsUrlFault } from "#settings/nats-url.ts"
+import { natsTlsFault, natsUrlFault } from "#settings/addresses.ts"
 
 it.for([
   ["nats://u:p@a,nats://u:SECRET@b", "a,b"],

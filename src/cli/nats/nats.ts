@@ -25,7 +25,7 @@ import {
   natsTlsFiles,
   natsTlsSettings,
   natsUrlFault
-} from "#settings/nats-url.ts"
+} from "#settings/addresses.ts"
 import { printable } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/failed.ts"

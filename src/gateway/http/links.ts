@@ -1,7 +1,7 @@
 // Absolute URLs in responses: of the API and of its documentation. Pure.
 import * as Option from "effect/Option"
 import { plainHost, type SettingsShape } from "#config"
-import { addressText } from "#settings/listen-address.ts"
+import { addressText } from "#settings/addresses.ts"
 import type { GatewaySettings } from "../settings.ts"
 import type { ApiRequest } from "./request.ts"
 

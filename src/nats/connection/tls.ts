@@ -4,7 +4,7 @@ import { access, constants } from "node:fs/promises"
 import type { Socket } from "node:net"
 import { checkServerIdentity, getCACertificates, type PeerCertificate } from "node:tls"
 import type { TlsOptions } from "@nats-io/transport-node"
-import { demandsTls, type NatsTlsFiles, natsTlsSettings } from "#settings/nats-url.ts"
+import { demandsTls, type NatsTlsFiles, natsTlsSettings } from "#settings/addresses.ts"
 import { noTls } from "./strict-tls.ts"
 
 interface Handshake {
