@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { mkdir, readdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { install, type Place } from "./place.ts"
-import { type RunOptions, run } from "./run.ts"
+import { type CommandOptions, outputOf } from "./run.ts"
 
 /** Two names of the same file: .gpg until Debian 12, .pgp since. */
 const keyrings = [
@@ -13,8 +13,8 @@ const keyrings = [
 ]
 
 /** The first mirror of Debian proper among the indexes that apt has. */
-const mirrorInIndexes = async (options: RunOptions) => {
-  const printed = await run(
+const mirrorInIndexes = async (options: CommandOptions) => {
+  const printed = await outputOf(
     "apt-get",
     ["indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"],
     options
@@ -26,8 +26,8 @@ const mirrorInIndexes = async (options: RunOptions) => {
  * The first mirror in the sources, for fresh images where apt was never updated. No origin is known
  * there, so the URL must contain /debian.
  */
-const mirrorInSources = async (options: RunOptions) => {
-  const printed = await run("apt-get", ["update", "--print-uris"], options)
+const mirrorInSources = async (options: CommandOptions) => {
+  const printed = await outputOf("apt-get", ["update", "--print-uris"], options)
   return /^'((?!.*security)[^']*\/debian\/?)\/dists\//m.exec(printed)?.[1]
 }
 
@@ -70,7 +70,7 @@ const prepare = async (folder: string, mirror: string, keyring: string): Promise
 /** The path of a nats-server from Debian sid. Rejects with the reason. */
 export const fromDebian = async (place: Place): Promise<string> => {
   const options = { ...place, timeoutMillis: 60_000 }
-  await run("apt-get", ["--version"], options)
+  await outputOf("apt-get", ["--version"], options)
   const keyring = keyrings.find(existsSync)
   if (keyring === undefined)
     throw new Error("no /usr/share/keyrings/debian-archive-keyring.* to check signatures with")
@@ -80,16 +80,16 @@ export const fromDebian = async (place: Place): Promise<string> => {
   place.say("fetching nats-server from Debian ...")
   return install(place, async (folder) => {
     const config = await prepare(folder, mirror, keyring)
-    await run("apt-get", ["-c", config, "update", "--error-on=any"], options)
+    await outputOf("apt-get", ["-c", config, "update", "--error-on=any"], options)
     // `apt-get download` writes into the current folder.
-    await run(
+    await outputOf(
       "sh",
       ["-c", 'cd "$1" && exec apt-get -c "$2" download nats-server', "sh", folder, config],
       options
     )
     const archive = (await readdir(folder)).find((name) => name.endsWith(".deb"))
     if (archive === undefined) throw new Error("apt-get download left no package")
-    await run("dpkg", ["-x", join(folder, archive), join(folder, "unpacked")], options)
+    await outputOf("dpkg", ["-x", join(folder, archive), join(folder, "unpacked")], options)
     return join(folder, "unpacked", "usr", "sbin", "nats-server")
   })
 }

@@ -7,7 +7,7 @@ import { connectorOver } from "#basics/outgoing.ts"
 import { proxyOf } from "#basics/proxy.ts"
 import { natsServerReleases } from "#telemetry/redaction.ts"
 import { install, type Place, type Release } from "./place.ts"
-import { run } from "./run.ts"
+import { outputOf } from "./run.ts"
 
 /** The release that is fetched. To take another one, copy the sums from its file SHA256SUMS. */
 export const release: Release = {
@@ -32,7 +32,7 @@ const downloadMillisMax = 300_000
 const silenceMillisMax = 15_000
 
 /** undici says "fetch failed", and why in the cause: sometimes in a code alone. */
-const reasonOf = (error: unknown): string => {
+const reasonOfFetch = (error: unknown): string => {
   const { cause = error } = error as { readonly cause?: unknown }
   const { code, message } = cause as NodeJS.ErrnoException
   return message || code || String(cause)
@@ -62,7 +62,7 @@ const download = async (url: string, place: Place): Promise<Buffer> => {
     if (!response.ok) throw new Error(`the response was ${response.status}`)
     return Buffer.from(await response.arrayBuffer())
   } catch (error) {
-    throw new Error(reasonOf(error))
+    throw new Error(reasonOfFetch(error))
   } finally {
     clearTimeout(timer)
     await agent.destroy()
@@ -83,7 +83,7 @@ export const fromRelease = async (place: Place): Promise<string> => {
   return install(place, async (folder) => {
     const archive = join(folder, `${name}.tar.gz`)
     await writeFile(archive, bytes)
-    await run("tar", ["-xzf", archive, "-C", folder, "--no-same-owner"], {
+    await outputOf("tar", ["-xzf", archive, "-C", folder, "--no-same-owner"], {
       ...place,
       timeoutMillis: 60_000
     })

@@ -1,5 +1,5 @@
 // Whether a nats-server is new enough, from what `nats-server --version` prints.
-import { type RunOptions, run } from "./run.ts"
+import { type CommandOptions, outputOf } from "./run.ts"
 
 /**
  * Older servers acknowledge messages although the disk fails (nats-server #7788). Servers before
@@ -21,9 +21,9 @@ export const isAtLeast = (version: string, least: string): boolean => {
 /** The version of this executable. Rejects with the reason if it does not run or is too old. */
 export const usableVersion = async (
   file: string,
-  options: Pick<RunOptions, "path" | "signal">
+  options: Pick<CommandOptions, "path" | "signal">
 ): Promise<string> => {
-  const printed = await run(file, ["--version"], { ...options, timeoutMillis: 5_000 })
+  const printed = await outputOf(file, ["--version"], { ...options, timeoutMillis: 5_000 })
   const version = parseVersion(printed)
   if (version === undefined)
     throw new Error(
