@@ -3,8 +3,7 @@
 import { existsSync } from "node:fs"
 import { mkdir, readdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { install, type Place } from "./place.ts"
-import { type CommandOptions, outputOf } from "./run.ts"
+import { type CommandOptions, install, outputOf, type Place } from "./install.ts"
 
 /** Two names of the same file: .gpg until Debian 12, .pgp since. */
 const keyrings = [

@@ -9,9 +9,9 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { natsServerReleases } from "#telemetry/redaction.ts"
 import { fromDebian } from "./debian.ts"
-import type { Place } from "./place.ts"
+import type { Place } from "./install.ts"
+import { usableVersion, versionMin } from "./install.ts"
 import { fromRelease, release } from "./release.ts"
-import { usableVersion, versionMin } from "./version.ts"
 
 export class NatsServerMissing extends Schema.TaggedError<NatsServerMissing>()(
   "NatsServerMissing",

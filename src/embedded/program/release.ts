@@ -6,8 +6,7 @@ import { anyLookup } from "#basics/address-filter.ts"
 import { connectorOver } from "#basics/outgoing.ts"
 import { proxyOf } from "#basics/proxy.ts"
 import { natsServerReleases } from "#telemetry/redaction.ts"
-import { install, type Place, type Release } from "./place.ts"
-import { outputOf } from "./run.ts"
+import { install, outputOf, type Place, type Release } from "./install.ts"
 
 /** The release that is fetched. To take another one, copy the sums from its file SHA256SUMS. */
 export const release: Release = {
