@@ -1,11 +1,13 @@
 // The folder of one embedded nats-server: its configuration, log, addresses, and the lock that
 // keeps a second server out.
 import { execFile } from "node:child_process"
+import { randomBytes } from "node:crypto"
 import { existsSync } from "node:fs"
 import { readdir, readFile, rm } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { passwordIn, withLogin } from "./login.ts"
+import * as Effect from "effect/Effect"
+import { createOnce, replace } from "#secrets/once.ts"
 
 export const folderAt = (root: string) => {
   const at = resolve(root)
@@ -138,4 +140,58 @@ export const released = async (folder: Folder, timeoutMillis: number): Promise<b
     if (deadline.aborted) return false
     await sleep(25)
   }
+}
+
+// The login of the embedded nats-server: one user, whose password is made once and never changes.
+
+const user = "bellcast"
+
+/** 32 bytes, in base64url. */
+const passwordForm = /^[A-Za-z0-9_-]{43}$/
+
+/** The password in the file. Undefined: there is no file. */
+const passwordIn = async (file: string): Promise<string | undefined> => {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined
+    throw error
+  })
+  if (text === undefined || passwordForm.test(text)) return text
+  throw new Error(`${file} is damaged: remove it, and the next start makes another`)
+}
+
+/** The password in the file; made now if there is none. */
+export const ensurePassword = async (file: string): Promise<string> => {
+  const password = await passwordIn(file)
+  if (password !== undefined) return password
+  await createOnce(file, randomBytes(32).toString("base64url"))
+  return (await passwordIn(file))!
+}
+
+/**
+ * The part of nats.conf that demands the login. A bcrypt hash would hide nothing, as the service
+ * and the command line need the password in a file beside it.
+ */
+export const authorizationOf = (password: string | undefined): string =>
+  password === undefined ? "" : `authorization { user: "${user}", password: "${password}" }`
+
+/** The address with the login in it. */
+const withLogin = (url: string, password: string | undefined): string =>
+  password === undefined ? url : url.replace("://", `://${user}:${password}@`)
+
+// Where the HTTP API of the service beside an embedded server listens: a file that the service
+// writes and that `bellcast listen` reads.
+
+/** Writes the file for as long as the scope lives. */
+export const announceApi = (folder: Folder, url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => replace(folder.api, `${process.pid} ${url}\n`)),
+    () => Effect.promise(() => rm(folder.api, { force: true }))
+  )
+
+/** The base URL of the running service. Undefined: none runs, or one that serves no HTTP. */
+export const apiAddressIn = async (folder: Folder): Promise<string | undefined> => {
+  const text = await readFile(folder.api, "utf8").catch(() => "")
+  const [pid = "", url] = text.trim().split(" ")
+  // A service that was killed leaves its file behind.
+  return url !== undefined && (await runsWith(Number(pid), "main.ts")) ? url : undefined
 }

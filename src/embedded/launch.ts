@@ -4,8 +4,16 @@ import { chmod, mkdir, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { replace } from "#secrets/once.ts"
-import { type Address, addressIn, type Folder, folderAt, logTail, released } from "./folder.ts"
-import { authorizationOf, ensurePassword } from "./login.ts"
+import {
+  type Address,
+  addressIn,
+  authorizationOf,
+  ensurePassword,
+  type Folder,
+  folderAt,
+  logTail,
+  released
+} from "./folder.ts"
 import { diskOf, storageBytes } from "./storage.ts"
 import { lockTaken, type Supervisor, supervise } from "./supervisor.ts"
 
