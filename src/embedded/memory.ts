@@ -7,7 +7,7 @@ import { totalmem } from "node:os"
  * to 100,000 takes 500 MiB of the service, by default (delivery/README.md has it for other sizes of
  * its caches).
  */
-const share = 0.6
+const memoryShare = 0.6
 
 /**
  * Least limit. The limit is soft: a store that needs more gets more, but Go then collects garbage
@@ -24,7 +24,7 @@ const growthPercent = 50
 /** Bytes for GOMEMLIMIT. `groupBytes`: the limit of the control group; 0: unknown. */
 export const memoryLimitBytes = (totalBytes: number, groupBytes: number): number => {
   const usable = groupBytes > 0 ? Math.min(totalBytes, groupBytes) : totalBytes
-  return Math.max(minimumBytes, Math.floor(usable * share))
+  return Math.max(minimumBytes, Math.floor(usable * memoryShare))
 }
 
 /** The environment of nats-server. A GOMEMLIMIT or GOGC that is already set wins. */

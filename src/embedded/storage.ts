@@ -6,7 +6,7 @@ import { join } from "node:path"
  * Share of the disk for JetStream, as nats-server's own default. The rest is for what streams take
  * beyond their limits (deleted messages, indexes, states of consumers) and for logs.
  */
-const share = 3 / 4
+const diskShare = 3 / 4
 
 export interface Disk {
   readonly freeBytes: number
@@ -21,7 +21,7 @@ export interface Disk {
 
 /** Bytes for `max_file_store`. */
 export const storageBytes = ({ freeBytes, reservedBytes, usedBytes }: Disk): number =>
-  Math.max(reservedBytes, Math.floor((freeBytes + usedBytes) * share))
+  Math.max(reservedBytes, Math.floor((freeBytes + usedBytes) * diskShare))
 
 /** nats-server's file with the config of a stream. */
 const configFile = "meta.inf"
