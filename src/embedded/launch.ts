@@ -14,7 +14,7 @@ import {
   logTail,
   released
 } from "./folder.ts"
-import { diskOf, storageBytes } from "./storage.ts"
+import { diskOf, storageBytes } from "./limits.ts"
 import { lockTaken, type Supervisor, supervise } from "./supervisor.ts"
 
 export interface LaunchOptions {

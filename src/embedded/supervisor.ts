@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import type { Folder } from "./folder.ts"
-import { goEnvironment } from "./memory.ts"
+import { goEnvironment } from "./limits.ts"
 
 /** Exit code when another process has the lock: EX_TEMPFAIL of sysexits. */
 export const lockTaken = 75

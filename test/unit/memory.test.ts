@@ -1,6 +1,6 @@
 // How much memory the embedded nats-server may use before Go collects more often.
 import { assert, it } from "vitest"
-import { goEnvironment, memoryLimitBytes } from "#embedded/memory.ts"
+import { goEnvironment, memoryLimitBytes } from "#embedded/limits.ts"
 
 const mebibyte = 1024 ** 2
 const unlimited = 2 ** 64

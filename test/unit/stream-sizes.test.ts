@@ -1,6 +1,6 @@
 // How large streams are made where there is little storage, and when the limit of one changes.
 import { assert, describe, it } from "vitest"
-import { storageBytes } from "#embedded/storage.ts"
+import { storageBytes } from "#embedded/limits.ts"
 import {
   declaredBytes,
   existingBytesMax,
