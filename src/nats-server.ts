@@ -26,7 +26,7 @@ const refuseOpening = Effect.fnUntraced(function* (note: string, policies: Found
 })
 
 /** Notes the policies for the next start. */
-const write = (note: string, policies: string) =>
+const notePolicies = (note: string, policies: string) =>
   Effect.tryPromise({
     try: () => replace(note, `${policies}\n`),
     catch: (error) =>
@@ -64,7 +64,7 @@ export const startEmbedded = Effect.fnUntraced(function* (
   const { policies: note } = folderAt(join(dataDir, "nats"))
   yield* refuseOpening(note, policies)
   const server = yield* embeddedServer(dataDir)
-  if (policies !== undefined) yield* write(note, policies.value)
+  if (policies !== undefined) yield* notePolicies(note, policies.value)
   yield* Effect.forkScoped(endWith(server, isStopping))
   return server
 })

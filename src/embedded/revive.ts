@@ -43,7 +43,7 @@ const freeBytesOf = (folder: string) =>
     return bavail * bsize
   }).pipe(Effect.orElseSucceed(() => undefined))
 
-const restart = (server: EmbeddedServer, freeBytes: number) =>
+const restartOn = (server: EmbeddedServer, freeBytes: number) =>
   Effect.logWarning("the embedded nats-server stores nothing: restarting it", { freeBytes }).pipe(
     Effect.andThen(Effect.promise(() => server.restart())),
     Effect.andThen(Effect.logInfo("the embedded nats-server was restarted")),
@@ -70,7 +70,7 @@ export const revive = Effect.fnUntraced(function* (
     if (remedy === "giveUp") yield* givenUp({ restarts: restartedAt.length, logFile })
     if (remedy !== "restart") return
     restartedAt.push(now)
-    yield* restart(server, freeBytes)
+    yield* restartOn(server, freeBytes)
   })
   yield* look.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
 })

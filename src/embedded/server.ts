@@ -31,7 +31,7 @@ export interface EmbeddedServer {
   readonly stop: () => Promise<void>
 }
 
-const start = async (options: LaunchOptions): Promise<EmbeddedServer> => {
+const startRestartable = async (options: LaunchOptions): Promise<EmbeddedServer> => {
   let server = await launch(options)
   const { port, url } = server
   const ended = Promise.withResolvers<Ended>()
@@ -70,7 +70,7 @@ const start = async (options: LaunchOptions): Promise<EmbeddedServer> => {
 export const startServer = (options: LaunchOptions) =>
   Effect.acquireRelease(
     Effect.tryPromise({
-      try: () => start(options),
+      try: () => startRestartable(options),
       catch: (error) =>
         new EmbeddedServerFailed({
           message: error instanceof Error ? error.message : String(error)
