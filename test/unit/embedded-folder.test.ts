@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { assert, describe, it } from "vitest"
 import { folderAt, released, runsWith } from "#embedded/folder.ts"
 import { readiness, ready } from "#embedded/launch.ts"
-import { endWith } from "../../src/nats-server.ts"
+import { endWith } from "../../src/embedded/server.ts"
 import { temporaryFolder } from "../support/folder.ts"
 
 describe("the lock of an embedded server", () => {

@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { assert, describe, it } from "vitest"
-import { freeBytesMin, remedyOf, restartsMax, revive, settleMillis } from "#embedded/revive.ts"
+import { freeBytesMin, remedyOf, restartsMax, revive, settleMillis } from "#embedded/server.ts"
 import { Silences } from "#nats/connection/silence.ts"
 import { temporaryFolder } from "../support/folder.ts"
 
