@@ -6,7 +6,7 @@ import type * as Layer from "effect/Layer"
 /** Lines at most: a repeated error must not fill the log while the process drains. */
 const loggedMax = 10
 /** How long requests and pushes under way may take. */
-const drainMillisMax = 10_000
+const drainAfterErrorMillisMax = 10_000
 
 /** Watches for uncaught errors. Returns whether there was one: the exit code must then not be 0. */
 export const watchUncaught = (logging: Layer.Layer<never>): (() => boolean) => {
@@ -17,7 +17,7 @@ export const watchUncaught = (logging: Layer.Layer<never>): (() => boolean) => {
     const line = Effect.logFatal("an error that nobody caught: the process drains and ends", error)
     void Effect.runPromise(Effect.provide(line, logging))
     if (met > 1) return
-    setTimeout(() => process.exit(1), drainMillisMax)
+    setTimeout(() => process.exit(1), drainAfterErrorMillisMax)
     process.kill(process.pid, "SIGTERM")
   })
   return () => met > 0
