@@ -55,10 +55,8 @@ import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { announced, type Ready } from "./announce.ts"
 import { checkSettings } from "./check-settings.ts"
-import { endWhenReplaced } from "./replaced.ts"
 import { logStartFailure } from "./start-failure.ts"
-import { watchStop } from "./stop.ts"
-import { watchUncaught } from "./uncaught.ts"
+import { endWhenReplaced, watchStop, watchUncaught } from "./stop.ts"
 
 const logger = Layer.unwrap(
   Effect.map(

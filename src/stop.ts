@@ -1,6 +1,8 @@
 // The end of a process that is told to stop: load balancers learn of it first, requests and pushes
 // under way finish, and the process ends in any case.
 import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { untilReplaced } from "#nats/watch/replaced.ts"
 
 /**
  * Bound on the drain, in milliseconds: requests take at most 10 s, then pushes and outcomes as
@@ -8,7 +10,7 @@ import * as Effect from "effect/Effect"
  */
 const drainMillisMax = 20_000
 
-export interface Stop {
+interface Stop {
   /** How long requests are still served after SIGTERM, in milliseconds. */
   waitMillis: number
   /** Waits so long if a signal told the process to stop, and it can be trusted to serve. */
@@ -40,3 +42,41 @@ export const watchStop = (isBroken: () => boolean): Stop => {
     })
   return stop
 }
+
+// Handles errors that no code caught. The state of the process is then unknown: it logs the error,
+// finishes requests and pushes under way, and ends. Its supervisor starts it again.
+
+/** Lines at most: a repeated error must not fill the log while the process drains. */
+const loggedMax = 10
+/** How long requests and pushes under way may take. */
+const drainAfterErrorMillisMax = 10_000
+
+/** Watches for uncaught errors. Returns whether there was one: the exit code must then not be 0. */
+export const watchUncaught = (logging: Layer.Layer<never>): (() => boolean) => {
+  let met = 0
+  process.on("uncaughtException", (error) => {
+    met += 1
+    if (met > loggedMax) return
+    const line = Effect.logFatal("an error that nobody caught: the process drains and ends", error)
+    void Effect.runPromise(Effect.provide(line, logging))
+    if (met > 1) return
+    setTimeout(() => process.exit(1), drainAfterErrorMillisMax)
+    process.kill(process.pid, "SIGTERM")
+  })
+  return () => met > 0
+}
+
+// Ends the process when LOG or WORK is replaced under it: caches, leases and checkpoints belong to
+// the former stream, and outcomes must not enter the new one.
+
+/** Watches until the scope closes. */
+export const endWhenReplaced = untilReplaced.pipe(
+  Effect.flatMap((reason) =>
+    Effect.logFatal(
+      `${reason}: this process ends. Stop all processes before you restore streams; ` +
+        "the next start says whether they fit together"
+    )
+  ),
+  Effect.andThen(Effect.sync(() => process.exit(1))),
+  Effect.forkScoped
+)
