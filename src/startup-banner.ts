@@ -26,7 +26,7 @@ const trial = (url: string): string => `
 const openLine = (open: ReadonlyArray<string>): string =>
   open.length === 0 ? "" : `    Open to everybody  ${open.join(", ")}\n`
 
-export interface Start {
+export interface Banner {
   /** Base URL of the HTTP API; undefined: this process does not serve it. */
   readonly url: string | undefined
   /** Host and port of the metrics port; undefined when it is off. */
@@ -48,7 +48,7 @@ export interface Start {
 }
 
 /** The text. It contains no secret, as the output may end up in a log. */
-export const startupBanner = (start: Start): string => {
+export const startupBanner = (start: Banner): string => {
   const { hasDemo, isForTrying, metricsAddress, natsHost, natsUrlFile, open, url } = start
   return `
   Bellcast is ready.${hasDemo && url !== undefined ? demo(url) : "\n"}

@@ -1,9 +1,9 @@
 // What the service prints when it is ready: commands that work as they stand there.
 import { assert, describe, it } from "@effect/vitest"
 import { isForTrying } from "../../src/announce.ts"
-import { type Start, startupBanner } from "../../src/startup-banner.ts"
+import { type Banner, startupBanner } from "../../src/startup-banner.ts"
 
-const start: Start = {
+const start: Banner = {
   url: "http://127.0.0.1:9999/v1/",
   metricsAddress: "127.0.0.1:9998",
   natsHost: "127.0.0.1:4222",
