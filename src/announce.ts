@@ -3,8 +3,8 @@
 import { join, relative } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { Settings } from "#config"
-import { announceApi, folderAt } from "#embedded/folder.ts"
+import { type Settings, urlDefault } from "#config"
+import { announceApi, folderAt, textOf } from "#embedded/folder.ts"
 import { ApiPort } from "#gateway/serve.ts"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { identitySettings, kindOf, type NamedPolicy } from "#identity/settings.ts"
@@ -15,7 +15,6 @@ import { Processes } from "#nats/connection/processes.ts"
 import { addressText, OutgoingProxy } from "#settings/addresses.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { Source } from "#settings/source.ts"
-import { startupBanner } from "./startup-banner.ts"
 
 export interface Ready {
   readonly settings: Settings["Service"]
@@ -43,7 +42,7 @@ export const isForTrying = (
 type Publishing = Pick<Settings["Service"], "channelWritePrincipals">
 
 /** Describes the publishers of the settings, without their ids: one may hold a mail address. */
-export const publishersOf = ({ channelWritePrincipals }: Publishing): string => {
+const publishersOf = ({ channelWritePrincipals }: Publishing): string => {
   const isEverybody = channelWritePrincipals.some(
     ({ channels, principal }) => channels === "*" && principal.startsWith("system.")
   )
@@ -140,3 +139,66 @@ export const announced = Effect.fnUntraced(function* (ready: Ready) {
   const fields = { roles: settings.roles.join(","), nats: hostsOf(natsUrl), api, metrics, proxy }
   yield* Effect.logInfo("ready", fields)
 })
+
+// The text that a start beside an embedded server prints: where the service is, and commands to
+// try.
+
+const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url ${url}"`)
+
+const demo = (url: string): string => ` See a push in your browser:
+
+    ${url}demo/
+`
+
+/** The shell sets the time, which `make listen` shows the age by. */
+const trial = (url: string): string => `
+  Or in terminals, where NUMBER is the id in the response of the second command:
+
+    make listen CHANNEL=news${argsFor(url)}
+    curl -u publisher:secret -H 'Content-Type: application/json' \\
+      -d '{"data":{"web_push":8030,"published_at":'$(node -p 'Date.now()')',"notification":
+        {"title":"Hello","body":"from Bellcast","navigate":"https://example.org/"}}}' \\
+      ${url}channels/news
+    curl -s -u publisher:secret ${url}channels/news/broadcasts/NUMBER
+    make audit BROADCAST=NUMBER
+`
+
+const openLine = (open: ReadonlyArray<string>): string =>
+  open.length === 0 ? "" : `    Open to everybody  ${open.join(", ")}\n`
+
+export interface Banner {
+  /** Base URL of the HTTP API; undefined: this process does not serve it. */
+  readonly url: string | undefined
+  /** Host and port of the metrics port; undefined when it is off. */
+  readonly metricsAddress: string | undefined
+  /** Host and port of NATS, without the login. */
+  readonly natsHost: string
+  /** The file with the address and login of NATS. */
+  readonly natsUrlFile: string
+  readonly vapidPublicKey: string
+  /** The policies, and who may publish. */
+  readonly logins: string
+  readonly publishers: string
+  /** The parts of the service that anybody may use, or without limit. */
+  readonly open: ReadonlyArray<string>
+  /** Whether the service has the demo. */
+  readonly hasDemo: boolean
+  /** Whether the service would accept the commands shown. */
+  readonly isForTrying: boolean
+}
+
+/** The text. It contains no secret, as the output may end up in a log. */
+export const startupBanner = (start: Banner): string => {
+  const { hasDemo, isForTrying, metricsAddress, natsHost, natsUrlFile, open, url } = start
+  return `
+  Bellcast is ready.${hasDemo && url !== undefined ? demo(url) : "\n"}
+    HTTP API           ${url ?? "not in this process"}
+    Metrics, probes    ${metricsAddress === undefined ? "off" : `http://${metricsAddress}/metrics`}
+    NATS               ${natsHost}; for \`nats\`: export NATS_URL=${textOf(natsUrlFile)}
+    VAPID public key   ${start.vapidPublicKey}
+    Logins             ${start.logins}
+    Publishers         ${start.publishers}
+${openLine(open)}${isForTrying && url !== undefined ? trial(url) : ""}
+  Ctrl-C stops the service; your data stays.
+`
+}

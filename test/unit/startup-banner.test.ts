@@ -1,7 +1,6 @@
 // What the service prints when it is ready: commands that work as they stand there.
 import { assert, describe, it } from "@effect/vitest"
-import { isForTrying } from "../../src/announce.ts"
-import { type Banner, startupBanner } from "../../src/startup-banner.ts"
+import { type Banner, isForTrying, startupBanner } from "../../src/announce.ts"
 
 const start: Banner = {
   url: "http://127.0.0.1:9999/v1/",
