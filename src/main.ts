@@ -54,8 +54,7 @@ import { streams } from "#streams/index.ts"
 import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { announced, type Ready } from "./announce.ts"
-import { checkSettings } from "./check-settings.ts"
-import { logStartFailure } from "./start-failure.ts"
+import { checkSettings, logStartFailure } from "./failed-start.ts"
 import { endWhenReplaced, watchStop, watchUncaught } from "./stop.ts"
 
 const logger = Layer.unwrap(

@@ -17,7 +17,7 @@ import { StreamWatch } from "#nats/watch/streams.ts"
 import { Upkeep } from "#nats/watch/upkeep.ts"
 import { call, until } from "#test/client.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
-import { logStartFailure } from "../../src/start-failure.ts"
+import { logStartFailure } from "../../src/failed-start.ts"
 
 /** Those of src/monitoring/server.ts. */
 const connectionsMax = 64

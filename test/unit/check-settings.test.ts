@@ -5,7 +5,7 @@ import { expect, it } from "vitest"
 import { policyKinds } from "#identity/settings.ts"
 import { layerOf, readSource } from "#settings/source.ts"
 import { secretEnvironment } from "#test/service.ts"
-import { checkSettings } from "../../src/check-settings.ts"
+import { checkSettings } from "../../src/failed-start.ts"
 
 /** The message of a start with these settings. */
 const messageOf = async (

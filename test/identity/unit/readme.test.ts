@@ -8,7 +8,7 @@ import { claimsOf } from "#identity/tokens/jwt.ts"
 import { everySetting } from "#settings/every-setting.ts"
 import { layerOf, readSource } from "#settings/source.ts"
 import { requestsIn, sectionsOf, settingsIn } from "#test/identity/document.ts"
-import { checkSettings } from "../../../src/check-settings.ts"
+import { checkSettings } from "../../../src/failed-start.ts"
 
 const policies = sectionsOf("src/identity/README.md")
 const examples = sectionsOf("src/identity/policies/README.md")
