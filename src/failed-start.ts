@@ -1,5 +1,6 @@
-// Checks every setting of every stage before anything starts. One message names all that is wrong.
-
+// A start that cannot be. Every setting of every stage is checked before anything starts, and one
+// message names all that is wrong. Any other failure is logged in words for what an operator can
+// correct, and with the stack for a bug.
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -25,68 +26,6 @@ import {
   unknownSettings
 } from "#settings/every-setting.ts"
 import { developmentFlag, Source } from "#settings/source.ts"
-
-const settingsOfSecrets = [
-  "natsUrl",
-  "roles",
-  "useridHmacSecret",
-  "vapidPublicKey",
-  "vapidPrivateKey",
-  "vapidFormerKeys",
-  "vapidSubject"
-] as const
-
-/**
- * Returns the faults of the secrets. They are not checked beside an embedded server, where a check
- * would make them.
- */
-const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape>) {
-  const known = settingsOfSecrets.every((key) => Object.hasOwn(values, key))
-  if (!known || Option.isNone(values.natsUrl!)) return []
-  const result = yield* Effect.result(
-    Layer.build(Secrets.layer).pipe(
-      Effect.provideService(Settings, values as SettingsShape),
-      Effect.scoped
-    )
-  )
-  return result._tag === "Success" ? [] : [result.failure.message]
-})
-
-/** Contradictions between NATS settings that are each valid. */
-const natsFaults = ({ natsTls, natsUrl }: Partial<SettingsShape>): ReadonlyArray<string> => {
-  if (natsUrl === undefined || natsTls === undefined) return []
-  const fault = natsTlsFault(Option.getOrUndefined(natsUrl), natsTlsFiles(natsTls))
-  return fault === undefined ? [] : [fault]
-}
-
-/** The faults of the policies and of the settings of each, and the names of these settings. */
-const identityFaults = Effect.fnUntraced(function* ({ roles }: Partial<SettingsShape>) {
-  const { faults, values } = yield* readEvery(identitySettings)
-  const policies = values.authPolicies ?? []
-  const ours = policies.flatMap(({ module, name }) =>
-    module === undefined ? [{ name, kind: kindOf(name)! }] : []
-  )
-  const read = yield* Effect.forEach(ours, ({ kind, name }) => kinds[kind].faults(name))
-  const tables = ours.map(({ kind, name }) => kinds[kind].settings(settingPrefix(name)))
-  const isNeeded = values.authPolicies !== undefined && (roles?.includes("gateway") ?? false)
-  return {
-    faults: [...faults, ...policyListFaults(policies, isNeeded), ...read.flat()],
-    names: [identitySettings, ...tables].flatMap(namesOf),
-    proxies: ours.flatMap(({ kind, name }) => (kind === "proxy" ? [name] : []))
-  }
-})
-
-/** The headers of a proxy count from trusted addresses only: without one nobody is a user. */
-const proxyFaults = (
-  proxies: ReadonlyArray<string>,
-  trusted: ReadonlyArray<string> | undefined
-): ReadonlyArray<string> =>
-  trusted?.length === 0
-    ? proxies.map(
-        (name) =>
-          `BELLCAST_TRUSTED_PROXIES: Expected the address of the proxy of the policy ${name}`
-      )
-    : []
 
 /** Fails with one line for each wrong setting, also of stages that this process does not run. */
 export const checkSettings = Effect.gen(function* () {
@@ -120,12 +59,75 @@ export const checkSettings = Effect.gen(function* () {
   if (faults.length > 0) return yield* settingsFault(faults)
 })
 
-// Why the service cannot start, as a log line: words for what an operator can correct, the stack
-// for a bug.
+/** The faults of the policies and of the settings of each, and the names of these settings. */
+const identityFaults = Effect.fnUntraced(function* ({ roles }: Partial<SettingsShape>) {
+  const { faults, values } = yield* readEvery(identitySettings)
+  const policies = values.authPolicies ?? []
+  const ours = policies.flatMap(({ module, name }) =>
+    module === undefined ? [{ name, kind: kindOf(name)! }] : []
+  )
+  const read = yield* Effect.forEach(ours, ({ kind, name }) => kinds[kind].faults(name))
+  const tables = ours.map(({ kind, name }) => kinds[kind].settings(settingPrefix(name)))
+  const isNeeded = values.authPolicies !== undefined && (roles?.includes("gateway") ?? false)
+  return {
+    faults: [...faults, ...policyListFaults(policies, isNeeded), ...read.flat()],
+    names: [identitySettings, ...tables].flatMap(namesOf),
+    proxies: ours.flatMap(({ kind, name }) => (kind === "proxy" ? [name] : []))
+  }
+})
 
-/** Text of the error below an error. */
-const causeOf = ({ cause }: { readonly cause: unknown }): string =>
-  cause instanceof Error ? cause.message : String(cause)
+/** The headers of a proxy count from trusted addresses only: without one nobody is a user. */
+const proxyFaults = (
+  proxies: ReadonlyArray<string>,
+  trusted: ReadonlyArray<string> | undefined
+): ReadonlyArray<string> =>
+  trusted?.length === 0
+    ? proxies.map(
+        (name) =>
+          `BELLCAST_TRUSTED_PROXIES: Expected the address of the proxy of the policy ${name}`
+      )
+    : []
+
+/** Contradictions between NATS settings that are each valid. */
+const natsFaults = ({ natsTls, natsUrl }: Partial<SettingsShape>): ReadonlyArray<string> => {
+  if (natsUrl === undefined || natsTls === undefined) return []
+  const fault = natsTlsFault(Option.getOrUndefined(natsUrl), natsTlsFiles(natsTls))
+  return fault === undefined ? [] : [fault]
+}
+
+const settingsOfSecrets = [
+  "natsUrl",
+  "roles",
+  "useridHmacSecret",
+  "vapidPublicKey",
+  "vapidPrivateKey",
+  "vapidFormerKeys",
+  "vapidSubject"
+] as const
+
+/**
+ * Returns the faults of the secrets. They are not checked beside an embedded server, where a check
+ * would make them.
+ */
+const secretsFaults = Effect.fnUntraced(function* (values: Partial<SettingsShape>) {
+  const known = settingsOfSecrets.every((key) => Object.hasOwn(values, key))
+  if (!known || Option.isNone(values.natsUrl!)) return []
+  const result = yield* Effect.result(
+    Layer.build(Secrets.layer).pipe(
+      Effect.provideService(Settings, values as SettingsShape),
+      Effect.scoped
+    )
+  )
+  return result._tag === "Success" ? [] : [result.failure.message]
+})
+
+/** Logs a failed start. */
+export const logStartFailure = (cause: Cause.Cause<unknown>) => {
+  const reason = reasonOf(Cause.squash(cause))
+  return reason === undefined
+    ? Effect.logFatal("cannot start", cause)
+    : Effect.logFatal(`cannot start. ${reason}`)
+}
 
 /** Undefined: a bug, or nothing that an operator can correct. */
 const reasonOf = (error: unknown): string | undefined => {
@@ -148,10 +150,6 @@ const reasonOf = (error: unknown): string | undefined => {
   return undefined
 }
 
-/** Logs a failed start. */
-export const logStartFailure = (cause: Cause.Cause<unknown>) => {
-  const reason = reasonOf(Cause.squash(cause))
-  return reason === undefined
-    ? Effect.logFatal("cannot start", cause)
-    : Effect.logFatal(`cannot start. ${reason}`)
-}
+/** Text of the error below an error. */
+const causeOf = ({ cause }: { readonly cause: unknown }): string =>
+  cause instanceof Error ? cause.message : String(cause)

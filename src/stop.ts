@@ -1,5 +1,6 @@
-// The end of a process that is told to stop: load balancers learn of it first, requests and pushes
-// under way finish, and the process ends in any case.
+// What ends this process: a signal, an error that nobody caught, or a stream that was replaced under
+// it. Load balancers learn of a stop first, requests and pushes under way finish, and the process
+// ends in any case.
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { untilReplaced } from "#nats/watch/replaced.ts"
@@ -43,15 +44,16 @@ export const watchStop = (isBroken: () => boolean): Stop => {
   return stop
 }
 
-// Handles errors that no code caught. The state of the process is then unknown: it logs the error,
-// finishes requests and pushes under way, and ends. Its supervisor starts it again.
-
 /** Lines at most: a repeated error must not fill the log while the process drains. */
 const loggedMax = 10
 /** How long requests and pushes under way may take. */
 const drainAfterErrorMillisMax = 10_000
 
-/** Watches for uncaught errors. Returns whether there was one: the exit code must then not be 0. */
+/**
+ * Watches for errors that no code caught. The state of the process is then unknown: it logs the
+ * error, finishes requests and pushes under way, and ends. Its supervisor starts it again. Returns
+ * whether there was one: the exit code must then not be 0.
+ */
 export const watchUncaught = (logging: Layer.Layer<never>): (() => boolean) => {
   let met = 0
   process.on("uncaughtException", (error) => {
@@ -66,10 +68,10 @@ export const watchUncaught = (logging: Layer.Layer<never>): (() => boolean) => {
   return () => met > 0
 }
 
-// Ends the process when LOG or WORK is replaced under it: caches, leases and checkpoints belong to
-// the former stream, and outcomes must not enter the new one.
-
-/** Watches until the scope closes. */
+/**
+ * Ends the process when LOG or WORK is replaced under it: caches, leases and checkpoints belong to
+ * the former stream, and outcomes must not enter the new one.
+ */
 export const endWhenReplaced = untilReplaced.pipe(
   Effect.flatMap((reason) =>
     Effect.logFatal(

@@ -1,5 +1,5 @@
-// The folder of one embedded nats-server: its configuration, log, addresses, and the lock that
-// keeps a second server out.
+// The folder of one embedded nats-server: its configuration, log and addresses, the login of its only
+// user, the address of the API beside it, and the lock that keeps a second server out.
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { existsSync } from "node:fs"
@@ -43,16 +43,60 @@ export interface Address {
   readonly port: number
 }
 
-/** A shell expression for the content of a file: shows a command without the secret in it. */
-export const textOf = (file: string): string => {
-  const path = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", `'\\''`)}'`
-  return `"$(cat ${path})"`
+/**
+ * Where the server of this folder listens. Undefined: it does not run. A killed server leaves its
+ * ports file behind, and another program may listen on the port since: it must not get the login.
+ */
+export const addressIn = async (folder: Folder): Promise<Address | undefined> => {
+  try {
+    const name = (await readdir(folder.ports)).find((each) => each.endsWith(".ports"))
+    if (name === undefined) return undefined
+    const pid = Number(/_(\d+)\.ports$/.exec(name)?.[1])
+    if (!(await runsWith(pid, folder.config))) return undefined
+    const { nats } = JSON.parse(await readFile(join(folder.ports, name), "utf8")) as {
+      readonly nats: ReadonlyArray<string>
+    }
+    const { port } = new URL(nats[0]!)
+    return { url: withLogin(nats[0]!, await passwordIn(folder.password)), port: Number(port), pid }
+  } catch {
+    // nats-server creates the file before it writes the content.
+    return undefined
+  }
 }
 
-export const logTail = async (folder: Folder, lines: number): Promise<string> => {
-  const text = await readFile(folder.log, "utf8").catch(() => "")
-  return text.trimEnd().split("\n").slice(-lines).join("\n")
+const user = "bellcast"
+
+/** 32 bytes, in base64url. */
+const passwordForm = /^[A-Za-z0-9_-]{43}$/
+
+/** The password in the file. Undefined: there is no file. */
+const passwordIn = async (file: string): Promise<string | undefined> => {
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined
+    throw error
+  })
+  if (text === undefined || passwordForm.test(text)) return text
+  throw new Error(`${file} is damaged: remove it, and the next start makes another`)
 }
+
+/** The password in the file; made now if there is none. */
+export const ensurePassword = async (file: string): Promise<string> => {
+  const password = await passwordIn(file)
+  if (password !== undefined) return password
+  await createOnce(file, randomBytes(32).toString("base64url"))
+  return (await passwordIn(file))!
+}
+
+/**
+ * The part of nats.conf that demands the login. A bcrypt hash would hide nothing, as the service
+ * and the command line need the password in a file beside it.
+ */
+export const authorizationOf = (password: string | undefined): string =>
+  password === undefined ? "" : `authorization { user: "${user}", password: "${password}" }`
+
+/** The address with the login in it. */
+const withLogin = (url: string, password: string | undefined): string =>
+  password === undefined ? url : url.replace("://", `://${user}:${password}@`)
 
 const runs = (pid: number): boolean => {
   // Signals to 0 and to negative numbers go to groups of processes.
@@ -91,27 +135,6 @@ export const runsWith = async (pid: number, word: string, proc = "/proc"): Promi
 }
 
 /**
- * Where the server of this folder listens. Undefined: it does not run. A killed server leaves its
- * ports file behind, and another program may listen on the port since: it must not get the login.
- */
-export const addressIn = async (folder: Folder): Promise<Address | undefined> => {
-  try {
-    const name = (await readdir(folder.ports)).find((each) => each.endsWith(".ports"))
-    if (name === undefined) return undefined
-    const pid = Number(/_(\d+)\.ports$/.exec(name)?.[1])
-    if (!(await runsWith(pid, folder.config))) return undefined
-    const { nats } = JSON.parse(await readFile(join(folder.ports, name), "utf8")) as {
-      readonly nats: ReadonlyArray<string>
-    }
-    const { port } = new URL(nats[0]!)
-    return { url: withLogin(nats[0]!, await passwordIn(folder.password)), port: Number(port), pid }
-  } catch {
-    // nats-server creates the file before it writes the content.
-    return undefined
-  }
-}
-
-/**
  * The supervisor creates the lock and writes its pid at once. A lock that has no pid for longer is
  * of a supervisor that a power cut or a full disk stopped between the two.
  */
@@ -142,44 +165,16 @@ export const released = async (folder: Folder, timeoutMillis: number): Promise<b
   }
 }
 
-// The login of the embedded nats-server: one user, whose password is made once and never changes.
-
-const user = "bellcast"
-
-/** 32 bytes, in base64url. */
-const passwordForm = /^[A-Za-z0-9_-]{43}$/
-
-/** The password in the file. Undefined: there is no file. */
-const passwordIn = async (file: string): Promise<string | undefined> => {
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined
-    throw error
-  })
-  if (text === undefined || passwordForm.test(text)) return text
-  throw new Error(`${file} is damaged: remove it, and the next start makes another`)
+/** A shell expression for the content of a file: shows a command without the secret in it. */
+export const textOf = (file: string): string => {
+  const path = /^[\w./-]+$/.test(file) ? file : `'${file.replaceAll("'", `'\\''`)}'`
+  return `"$(cat ${path})"`
 }
 
-/** The password in the file; made now if there is none. */
-export const ensurePassword = async (file: string): Promise<string> => {
-  const password = await passwordIn(file)
-  if (password !== undefined) return password
-  await createOnce(file, randomBytes(32).toString("base64url"))
-  return (await passwordIn(file))!
+export const logTail = async (folder: Folder, lines: number): Promise<string> => {
+  const text = await readFile(folder.log, "utf8").catch(() => "")
+  return text.trimEnd().split("\n").slice(-lines).join("\n")
 }
-
-/**
- * The part of nats.conf that demands the login. A bcrypt hash would hide nothing, as the service
- * and the command line need the password in a file beside it.
- */
-export const authorizationOf = (password: string | undefined): string =>
-  password === undefined ? "" : `authorization { user: "${user}", password: "${password}" }`
-
-/** The address with the login in it. */
-const withLogin = (url: string, password: string | undefined): string =>
-  password === undefined ? url : url.replace("://", `://${user}:${password}@`)
-
-// Where the HTTP API of the service beside an embedded server listens: a file that the service
-// writes and that `bellcast listen` reads.
 
 /** Writes the file for as long as the scope lives. */
 export const announceApi = (folder: Folder, url: string) =>

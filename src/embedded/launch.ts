@@ -1,5 +1,6 @@
-// Starts nats-server with JetStream on a folder and waits until it takes connections.
-
+// Starts nats-server with JetStream on a folder and waits until it takes connections. A shell process
+// between Bellcast and nats-server supervises it: stops nats-server when Bellcast ends, even by kill
+// -9, and keeps Ctrl-C away from it.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
@@ -45,108 +46,24 @@ interface RunningServer extends Address {
 
 /** nats-server listens once JetStream has recovered: minutes, with a large store after a crash. */
 export const readiness = { millisMax: 300_000, sayMillis: 10_000 }
+
 /** Time for the supervisor to notice that its parent was killed. */
 const noticeMillis = 500
+
 /** Longer than the 5 s after which the supervisor kills a server that does not stop. */
 const releaseTimeoutMillis = 7_000
+
 /**
  * Time for a service that may be being stopped: it serves on for 5 s by default, so that load
  * balancers learn. A drain may take up to 20 s more: then the start is refused.
  */
 export const stopTimeoutMillis = 10_000
+
 /** nats-server's value for any free port. */
 const anyPort = -1
+
 /** In the last line of nats-server's log when it could not listen. */
 const portTaken = "address already in use"
-
-const isFree = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const server = createServer()
-    server.once("error", () => resolve(false))
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
-  })
-
-const configOf = (
-  folder: Folder,
-  port: number,
-  syncInterval: string,
-  password: string | undefined,
-  storage: number
-) => `
-listen: "127.0.0.1:${port}"
-${authorizationOf(password)}
-server_name: "bellcast-embedded"
-ports_file_dir: ${JSON.stringify(folder.ports)}
-log_file: ${JSON.stringify(folder.log)}
-logfile_size_limit: 10MB
-logfile_max_num: 2
-jetstream {
-  store_dir: ${JSON.stringify(folder.store)}
-  sync_interval: ${syncInterval}
-  max_file_store: ${storage}
-}
-`
-
-const inUse = async (folder: Folder, more = "") => {
-  const share =
-    (await addressIn(folder)) === undefined
-      ? ""
-      : " For a second process of the same service, set what `bellcast keys show` prints (the " +
-        "address of that server and the secrets) and another BELLCAST_PORT. For a service of its " +
-        "own, set another BELLCAST_DATA_DIR and BELLCAST_PORT."
-  return new Error(`${folder.root} is in use by another embedded nats-server.${share}${more}`)
-}
-
-/**
- * Rejects when another server keeps this folder. Waits for a server whose parent was killed, and
- * with `waits` for one without the address of an API: its service is being stopped, is starting, or
- * has no gateway.
- */
-const demandFree = async (folder: Folder, waits: LaunchOptions["waits"]): Promise<void> => {
-  if (await released(folder, noticeMillis)) return
-  const isUp = (await addressIn(folder)) !== undefined
-  if (!isUp && (await released(folder, releaseTimeoutMillis))) return
-  if (!isUp || waits === undefined || existsSync(folder.api)) throw await inUse(folder)
-  waits()
-  if (await released(folder, stopTimeoutMillis)) return
-  throw await inUse(folder, " If its service is being stopped, start again when it has.")
-}
-
-/** Waits until the server takes connections. `recovers` is called with the seconds so far. */
-export const ready = async (
-  supervisor: Supervisor,
-  folder: Folder,
-  recovers: LaunchOptions["recovers"],
-  { millisMax, sayMillis } = readiness
-): Promise<Address> => {
-  const began = performance.now()
-  let said = 0
-  let ended: number | undefined
-  void supervisor.exited.then((code) => {
-    ended = code
-  })
-  while (ended === undefined && performance.now() - began < millisMax) {
-    const address = await addressIn(folder)
-    if (address !== undefined) return address
-    if (performance.now() - began >= (said + 1) * sayMillis) {
-      said += 1
-      recovers?.((said * sayMillis) / 1_000)
-    }
-    // A start takes tens of milliseconds, a recovery minutes.
-    await sleep(said === 0 ? 5 : 100)
-  }
-  if (ended === lockTaken) throw await inUse(folder)
-  await supervisor.stop()
-  const what =
-    ended === undefined
-      ? `was not ready within ${millisMax / 1000} s`
-      : `ended with code ${ended} at start`
-  throw new Error(
-    [`nats-server ${what}.`, supervisor.printed().trim(), await logTail(folder, 5)]
-      .filter((text) => text !== "")
-      .join("\n")
-  )
-}
 
 /** Starts the server. Rejects with what nats-server printed, or with who holds the folder. */
 export const launch = async (options: LaunchOptions): Promise<RunningServer> => {
@@ -183,8 +100,94 @@ export const launch = async (options: LaunchOptions): Promise<RunningServer> => 
   return { ...address, exited: supervisor.exited, stop: supervisor.stop }
 }
 
-// A shell process between Bellcast and nats-server. It stops nats-server when Bellcast ends, even
-// by kill -9, and keeps Ctrl-C away from it.
+/**
+ * Rejects when another server keeps this folder. Waits for a server whose parent was killed, and
+ * with `waits` for one without the address of an API: its service is being stopped, is starting, or
+ * has no gateway.
+ */
+const demandFree = async (folder: Folder, waits: LaunchOptions["waits"]): Promise<void> => {
+  if (await released(folder, noticeMillis)) return
+  const isUp = (await addressIn(folder)) !== undefined
+  if (!isUp && (await released(folder, releaseTimeoutMillis))) return
+  if (!isUp || waits === undefined || existsSync(folder.api)) throw await inUse(folder)
+  waits()
+  if (await released(folder, stopTimeoutMillis)) return
+  throw await inUse(folder, " If its service is being stopped, start again when it has.")
+}
+
+const inUse = async (folder: Folder, more = "") => {
+  const share =
+    (await addressIn(folder)) === undefined
+      ? ""
+      : " For a second process of the same service, set what `bellcast keys show` prints (the " +
+        "address of that server and the secrets) and another BELLCAST_PORT. For a service of its " +
+        "own, set another BELLCAST_DATA_DIR and BELLCAST_PORT."
+  return new Error(`${folder.root} is in use by another embedded nats-server.${share}${more}`)
+}
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer()
+    server.once("error", () => resolve(false))
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
+  })
+
+const configOf = (
+  folder: Folder,
+  port: number,
+  syncInterval: string,
+  password: string | undefined,
+  storage: number
+) => `
+listen: "127.0.0.1:${port}"
+${authorizationOf(password)}
+server_name: "bellcast-embedded"
+ports_file_dir: ${JSON.stringify(folder.ports)}
+log_file: ${JSON.stringify(folder.log)}
+logfile_size_limit: 10MB
+logfile_max_num: 2
+jetstream {
+  store_dir: ${JSON.stringify(folder.store)}
+  sync_interval: ${syncInterval}
+  max_file_store: ${storage}
+}
+`
+
+/** Waits until the server takes connections. `recovers` is called with the seconds so far. */
+export const ready = async (
+  supervisor: Supervisor,
+  folder: Folder,
+  recovers: LaunchOptions["recovers"],
+  { millisMax, sayMillis } = readiness
+): Promise<Address> => {
+  const began = performance.now()
+  let said = 0
+  let ended: number | undefined
+  void supervisor.exited.then((code) => {
+    ended = code
+  })
+  while (ended === undefined && performance.now() - began < millisMax) {
+    const address = await addressIn(folder)
+    if (address !== undefined) return address
+    if (performance.now() - began >= (said + 1) * sayMillis) {
+      said += 1
+      recovers?.((said * sayMillis) / 1_000)
+    }
+    // A start takes tens of milliseconds, a recovery minutes.
+    await sleep(said === 0 ? 5 : 100)
+  }
+  if (ended === lockTaken) throw await inUse(folder)
+  await supervisor.stop()
+  const what =
+    ended === undefined
+      ? `was not ready within ${millisMax / 1000} s`
+      : `ended with code ${ended} at start`
+  throw new Error(
+    [`nats-server ${what}.`, supervisor.printed().trim(), await logTail(folder, 5)]
+      .filter((text) => text !== "")
+      .join("\n")
+  )
+}
 
 /** Exit code when another process has the lock: EX_TEMPFAIL of sysexits. */
 const lockTaken = 75

@@ -1,5 +1,5 @@
-// GOMEMLIMIT and GOGC of the embedded nats-server: how far its heap grows before Go collects.
-
+// What the embedded nats-server may take of this machine: memory (GOMEMLIMIT and GOGC, how far its
+// heap grows before Go collects) and disk (how many bytes JetStream may reserve).
 import { readdir, readFile, stat, statfs } from "node:fs/promises"
 import { totalmem } from "node:os"
 import { join } from "node:path"
@@ -43,8 +43,6 @@ export const goEnvironment = (
     GOGC: environment["GOGC"] || String(growthPercent)
   }
 }
-
-// The storage of the embedded nats-server: how many bytes JetStream may reserve on this disk.
 
 /**
  * Share of the disk for JetStream, as nats-server's own default. The rest is for what streams take

@@ -1,5 +1,6 @@
-// The embedded nats-server as a scoped resource: runs when BELLCAST_NATS_URL is unset.
-
+// The embedded nats-server of this process, where BELLCAST_NATS_URL is unset. The process ends with
+// it. After an error of the disk, nats-server itself does not try again: it is restarted once its disk
+// has space. Its folder notes which policies its users come from.
 import { readFile, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
@@ -8,7 +9,6 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { folderAt } from "#embedded/folder.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
 import { replace } from "#secrets/once.ts"
 import { settingsFault } from "#settings/every-setting.ts"
@@ -43,147 +43,19 @@ export interface EmbeddedServer {
   readonly stop: () => Promise<void>
 }
 
-const startRestartable = async (options: LaunchOptions): Promise<EmbeddedServer> => {
-  let server = await launch(options)
-  const { port, url } = server
-  const ended = Promise.withResolvers<Ended>()
-  let isRestarting = false
-  const watch = () =>
-    server.exited.then((code) => {
-      if (!isRestarting) ended.resolve({ code })
-    })
-  void watch()
-  const restart = async () => {
-    isRestarting = true
-    await server.stop()
-    server = await launch({ ...options, port })
-    if (server.port !== port) throw new Error(`port ${port} was taken while it was down`)
-    isRestarting = false
-    void watch()
-  }
-  const { log, root } = folderAt(options.folder)
-  return {
-    url,
-    get pid() {
-      return server.pid
-    },
-    folder: root,
-    logFile: log,
-    ended: ended.promise,
-    restart: () => restart().catch((error) => ended.resolve({ reason: String(error) })),
-    stop: () => server.stop()
-  }
-}
-
-/**
- * Starts a server on this folder. It is stopped (TERM, after 5 s KILL) when the scope closes or
- * this process dies.
- */
-const startServer = (options: LaunchOptions) =>
-  Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => startRestartable(options),
-      catch: (error) =>
-        new EmbeddedServerFailed({
-          message: error instanceof Error ? error.message : String(error)
-        })
-    }),
-    (server) => Effect.promise(() => server.stop())
-  )
-
-/** The default port of NATS clients, so that the `nats` command finds the server. */
-const portWanted = 4222
-
-/** Finds or fetches nats-server and starts it on this data folder. */
-export const embeddedServer = Effect.fn("embedded.server")(function* (dataDir: string) {
-  const binary = yield* locateNatsServer
-  const run = Effect.runForkWith(yield* Effect.context())
-  const waiting =
-    "another embedded nats-server uses the data folder: " +
-    `waiting up to ${stopTimeoutMillis / 1000} s in case its service is being stopped`
-  return yield* startServer({
-    binary,
-    folder: join(dataDir, "nats"),
-    port: portWanted,
-    login: true,
-    waits: () => run(Effect.logInfo(waiting)),
-    recovers: (seconds) => run(Effect.logInfo(`nats-server recovers its streams: ${seconds} s`))
-  })
-})
-
-// Restarts an embedded nats-server that stores nothing any more, once its disk has space again:
-// after an error of the disk, nats-server itself does not try again.
-
-/** With less, the disk would be full again at once. */
-export const freeBytesMin = 64 * 1024 ** 2
-/** A restart that does not help is not repeated for ever: the operator has to look. */
-export const restartsMax = 5
-const restartsMillis = 60 * 60_000
-/** A restarted server has so long to recover its streams and to store again. */
-export const settleMillis = 30_000
-const everyMillis = 1_000
-
-/** The remedy for a server that stores nothing. `restartedAt`: earlier restarts, in order. */
-export const remedyOf = (
-  restartedAt: ReadonlyArray<number>,
-  now: number,
-  freeBytes: number
-): "wait" | "giveUp" | "needsSpace" | "restart" => {
-  if (now - (restartedAt.at(-1) ?? Number.NEGATIVE_INFINITY) < settleMillis) return "wait"
-  if (restartedAt.filter((at) => now - at < restartsMillis).length >= restartsMax) return "giveUp"
-  return freeBytes < freeBytesMin ? "needsSpace" : "restart"
-}
-
-const needsSpace = makeRateLimitedLog(
-  "the embedded nats-server stores nothing: it is restarted when its disk has space again",
-  Effect.logError
-)
-const givenUp = makeRateLimitedLog(
-  "the embedded nats-server stores nothing, and restarts did not help: see its log",
-  Effect.logError
-)
-
-/** Undefined: the disk cannot be asked, as it fails or is not mounted. */
-const freeBytesOf = (folder: string) =>
-  Effect.tryPromise(async () => {
-    const { bavail, bsize } = await statfs(folder)
-    return bavail * bsize
-  }).pipe(Effect.orElseSucceed(() => undefined))
-
-const restartOn = (server: EmbeddedServer, freeBytes: number) =>
-  Effect.logWarning("the embedded nats-server stores nothing: restarting it", { freeBytes }).pipe(
-    Effect.andThen(Effect.promise(() => server.restart())),
-    Effect.andThen(Effect.logInfo("the embedded nats-server was restarted")),
-    // A half-done restart would leave the process without a server.
-    Effect.uninterruptible
-  )
-
-/** Watches the server until the scope closes. `isSilent`: whether it stores nothing. */
-export const revive = Effect.fnUntraced(function* (
-  server: EmbeddedServer,
-  isSilent: () => boolean
+/** Starts the embedded nats-server. If it ends, this process ends too. */
+export const startEmbedded = Effect.fnUntraced(function* (
+  dataDir: string,
+  isStopping: () => boolean
 ) {
-  const { folder, logFile } = server
-  const restartedAt: Array<number> = []
-  const look = Effect.gen(function* () {
-    if (!isSilent()) return
-    const now = yield* monotonicMillis
-    const found = yield* freeBytesOf(folder)
-    const freeBytes = found ?? 0
-    const remedy = remedyOf(restartedAt, now, freeBytes)
-    if (remedy === "needsSpace") {
-      yield* needsSpace({ freeBytes: found ?? "unknown", freeBytesMin, folder })
-    }
-    if (remedy === "giveUp") yield* givenUp({ restarts: restartedAt.length, logFile })
-    if (remedy !== "restart") return
-    restartedAt.push(now)
-    yield* restartOn(server, freeBytes)
-  })
-  yield* look.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
+  const policies = (yield* Source).found.get("BELLCAST_AUTH_POLICIES")
+  const { policies: note } = folderAt(join(dataDir, "nats"))
+  yield* refuseOpening(note, policies)
+  const server = yield* embeddedServer(dataDir)
+  if (policies !== undefined) yield* notePolicies(note, policies.value)
+  yield* Effect.forkScoped(endWith(server, isStopping))
+  return server
 })
-
-// The embedded nats-server of this process: the process ends with it, and restarts it when it
-// stores nothing any more. Its folder notes which policies its users come from.
 
 const openAgain =
   "BELLCAST_AUTH_POLICIES: is not set, although the last start on this data folder verified " +
@@ -227,19 +99,73 @@ export const endWith = (
           )
   )
 
-/** Starts the embedded nats-server. If it ends, this process ends too. */
-export const startEmbedded = Effect.fnUntraced(function* (
-  dataDir: string,
-  isStopping: () => boolean
-) {
-  const policies = (yield* Source).found.get("BELLCAST_AUTH_POLICIES")
-  const { policies: note } = folderAt(join(dataDir, "nats"))
-  yield* refuseOpening(note, policies)
-  const server = yield* embeddedServer(dataDir)
-  if (policies !== undefined) yield* notePolicies(note, policies.value)
-  yield* Effect.forkScoped(endWith(server, isStopping))
-  return server
+/** The default port of NATS clients, so that the `nats` command finds the server. */
+const portWanted = 4222
+
+/** Finds or fetches nats-server and starts it on this data folder. */
+export const embeddedServer = Effect.fn("embedded.server")(function* (dataDir: string) {
+  const binary = yield* locateNatsServer
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const waiting =
+    "another embedded nats-server uses the data folder: " +
+    `waiting up to ${stopTimeoutMillis / 1000} s in case its service is being stopped`
+  return yield* startServer({
+    binary,
+    folder: join(dataDir, "nats"),
+    port: portWanted,
+    login: true,
+    waits: () => fork(Effect.logInfo(waiting)),
+    recovers: (seconds) => fork(Effect.logInfo(`nats-server recovers its streams: ${seconds} s`))
+  })
 })
+
+/**
+ * Starts a server on this folder. It is stopped (TERM, after 5 s KILL) when the scope closes or
+ * this process dies.
+ */
+const startServer = (options: LaunchOptions) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () => startRestartable(options),
+      catch: (error) =>
+        new EmbeddedServerFailed({
+          message: error instanceof Error ? error.message : String(error)
+        })
+    }),
+    (server) => Effect.promise(() => server.stop())
+  )
+
+const startRestartable = async (options: LaunchOptions): Promise<EmbeddedServer> => {
+  let server = await launch(options)
+  const { port, url } = server
+  const ended = Promise.withResolvers<Ended>()
+  let isRestarting = false
+  const watch = () =>
+    server.exited.then((code) => {
+      if (!isRestarting) ended.resolve({ code })
+    })
+  void watch()
+  const restart = async () => {
+    isRestarting = true
+    await server.stop()
+    server = await launch({ ...options, port })
+    if (server.port !== port) throw new Error(`port ${port} was taken while it was down`)
+    isRestarting = false
+    void watch()
+  }
+  const { log, root } = folderAt(options.folder)
+  return {
+    url,
+    get pid() {
+      return server.pid
+    },
+    folder: root,
+    logFile: log,
+    ended: ended.promise,
+    restart: () => restart().catch((error) => ended.resolve({ reason: String(error) })),
+    stop: () => server.stop()
+  }
+}
 
 /** Restarts the embedded nats-server, if there is one, when it stores nothing any more. */
 export const revivedLayer = (embedded: Option.Option<EmbeddedServer>) =>
@@ -249,4 +175,77 @@ export const revivedLayer = (embedded: Option.Option<EmbeddedServer>) =>
       if (Option.isSome(embedded))
         yield* revive(embedded.value, () => health.trouble() !== undefined)
     })
+  )
+
+/** With less, the disk would be full again at once. */
+export const freeBytesMin = 64 * 1024 ** 2
+
+/** A restart that does not help is not repeated for ever: the operator has to look. */
+export const restartsMax = 5
+
+const restartsMillis = 60 * 60_000
+
+/** A restarted server has so long to recover its streams and to store again. */
+export const settleMillis = 30_000
+
+const everyMillis = 1_000
+
+/** Watches the server until the scope closes. `isSilent`: whether it stores nothing. */
+export const revive = Effect.fnUntraced(function* (
+  server: EmbeddedServer,
+  isSilent: () => boolean
+) {
+  const { folder, logFile } = server
+  const restartedAt: Array<number> = []
+  const look = Effect.gen(function* () {
+    if (!isSilent()) return
+    const now = yield* monotonicMillis
+    const found = yield* freeBytesOf(folder)
+    const freeBytes = found ?? 0
+    const remedy = remedyOf(restartedAt, now, freeBytes)
+    if (remedy === "needsSpace") {
+      yield* needsSpace({ freeBytes: found ?? "unknown", freeBytesMin, folder })
+    }
+    if (remedy === "giveUp") yield* givenUp({ restarts: restartedAt.length, logFile })
+    if (remedy !== "restart") return
+    restartedAt.push(now)
+    yield* restartOn(server, freeBytes)
+  })
+  yield* look.pipe(Effect.repeat(Schedule.spaced(everyMillis)), Effect.forkScoped)
+})
+
+/** The remedy for a server that stores nothing. `restartedAt`: earlier restarts, in order. */
+export const remedyOf = (
+  restartedAt: ReadonlyArray<number>,
+  now: number,
+  freeBytes: number
+): "wait" | "giveUp" | "needsSpace" | "restart" => {
+  if (now - (restartedAt.at(-1) ?? Number.NEGATIVE_INFINITY) < settleMillis) return "wait"
+  if (restartedAt.filter((at) => now - at < restartsMillis).length >= restartsMax) return "giveUp"
+  return freeBytes < freeBytesMin ? "needsSpace" : "restart"
+}
+
+const needsSpace = makeRateLimitedLog(
+  "the embedded nats-server stores nothing: it is restarted when its disk has space again",
+  Effect.logError
+)
+
+const givenUp = makeRateLimitedLog(
+  "the embedded nats-server stores nothing, and restarts did not help: see its log",
+  Effect.logError
+)
+
+/** Undefined: the disk cannot be asked, as it fails or is not mounted. */
+const freeBytesOf = (folder: string) =>
+  Effect.tryPromise(async () => {
+    const { bavail, bsize } = await statfs(folder)
+    return bavail * bsize
+  }).pipe(Effect.orElseSucceed(() => undefined))
+
+const restartOn = (server: EmbeddedServer, freeBytes: number) =>
+  Effect.logWarning("the embedded nats-server stores nothing: restarting it", { freeBytes }).pipe(
+    Effect.andThen(Effect.promise(() => server.restart())),
+    Effect.andThen(Effect.logInfo("the embedded nats-server was restarted")),
+    // A half-done restart would leave the process without a server.
+    Effect.uninterruptible
   )

@@ -1,7 +1,8 @@
-// Which VAPID keys subscriptions were made with. LOG has every key that was ever offered to
-// browsers, the bucket `subscriptions` has the key of each subscription. A service that lacks a key
-// in use must not start: push services would refuse its pushes one by one, and the subscriptions be
-// removed.
+// Which secrets this NATS was used with before. LOG has every VAPID key that was ever offered to
+// browsers, and a fingerprint of the user id secret; the bucket `subscriptions` has the key of each
+// subscription. A service that lacks a key in use must not start: push services would refuse its
+// pushes one by one, and the subscriptions be removed. With another user id secret every user gets a
+// new id and finds none of their subscriptions.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -77,9 +78,6 @@ export const adopt = Effect.fnUntraced(function* (set: KeySet) {
     yield* log.once("log", { subject: subjects.adopted(publicKey), type: "key.adopted/1", body })
   }
 })
-
-// Checks that the user id secret is the one that this NATS was used with before. With another
-// secret every user gets a new id and finds none of their subscriptions.
 
 /** Identifies a secret without revealing more of it than a user id does. */
 const fingerprintOf = (secret: Redacted.Redacted<string>): string =>

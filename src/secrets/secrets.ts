@@ -144,9 +144,10 @@ export class Secrets extends Context.Service<
   )
 }
 
-// The VAPID subject: where push services may write to about our traffic (RFC 8292 section 2.1).
-
-/** The subject beside the embedded server, if none is set. Nobody reads mail to it. */
+/**
+ * The VAPID subject beside the embedded server, if none is set: where push services may write to
+ * about our traffic (RFC 8292 section 2.1). Nobody reads mail to it.
+ */
 export const developmentSubject = "mailto:operator@example.com"
 
 /** The characters of RFC 5322's dot-atom. A colon would be that of a second `mailto:`. */

@@ -1,6 +1,7 @@
-// Checks BELLCAST_NATS_URL and the settings of its TLS. A password that is not escaped would be cut
-// into pieces by the URL parser, and one of them be taken for the host.
-
+// Settings that are addresses: of NATS with its TLS, of the metrics port, origins, hosts and pages,
+// and the proxy for outgoing TLS. They are compared with what browsers, proxies and sockets write.
+// Each has one form there: a setting in another one would never match, in silence. So it is normalised
+// where its meaning is plain, and refused at the start where it is not.
 import { isIP } from "node:net"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -44,8 +45,9 @@ const hasOtherLogins = (urls: ReadonlyArray<string>): boolean => {
 }
 
 /**
- * Why a list cannot be used. Never quotes it. A mix of nats:// and tls:// is refused: the client
- * demands TLS of all servers or of none, as the servers of a cluster announce each other.
+ * Why a list cannot be used. Never quotes it. A password that is not escaped would be cut into pieces
+ * by the URL parser, and one of them be taken for the host. A mix of nats:// and tls:// is refused:
+ * the client demands TLS of all servers or of none, as the servers of a cluster announce each other.
  */
 export const natsUrlFault = (list: string): string | undefined => {
   const urls = natsUrls(list)
@@ -99,8 +101,6 @@ export const natsTlsFault = (list: string | undefined, files: NatsTlsFiles): str
     : `${natsTlsSettings.cert}, ${natsTlsSettings.key}: Expected both or none`
 }
 
-// The address of the metrics port as a setting: `host:port`, or `off`. Pure.
-
 export interface ListenAddress {
   /** Undefined: every address of this machine. */
   readonly host: string | undefined
@@ -130,10 +130,6 @@ export const listenAddressFault = (text: string): string | undefined =>
 /** How an address is written in a URL. */
 export const addressText = (host: string, port: number): string =>
   host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`
-
-// Settings that name an origin, a host or a URL, which are compared with what browsers, proxies and
-// sockets write. Each has one form there: a setting in another one would never match, in silence.
-// So it is normalised where its meaning is plain, and refused at the start where it is not. Pure.
 
 /** Why a text cannot be used, or the one form of it. */
 type Form = (text: string) => { readonly fault: string } | { readonly value: string }
@@ -237,10 +233,10 @@ export const pageUrl: Form = (text) =>
     ? { value: text }
     : { fault: "Expected a URL that begins with https:// or http://" }
 
-// The proxy for outgoing TLS. Its settings are those of the environment that other programs have,
-// too, and no settings of the service.
-
-/** The proxy of this process; undefined: none. */
+/**
+ * The proxy of this process; undefined: none. Its settings are those of the environment that other
+ * programs have, too, and no settings of the service.
+ */
 export const OutgoingProxy: Context.Reference<HttpProxy | undefined> = Context.Reference<
   HttpProxy | undefined
 >("bellcast/settings/OutgoingProxy", { defaultValue: () => proxyOf(process.env) })

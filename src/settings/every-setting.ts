@@ -1,4 +1,5 @@
-// Reads a whole table of settings, so that a failed start names every wrong setting at once.
+// Reads a whole table of settings, so that a failed start names every wrong setting at once, and finds
+// settings with unknown names. Most are typing errors, which would silently leave a default in force.
 import type * as Config from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
@@ -12,10 +13,31 @@ export class SettingsError extends Schema.TaggedError<SettingsError>()("Settings
 }) {}
 
 export type Table = Readonly<Record<string, Config.Config<unknown>>>
+
 export type Values<C> = { readonly [K in keyof C]: C[K] extends Config.Config<infer A> ? A : never }
 
 export const settingsFault = (faults: ReadonlyArray<string>): SettingsError =>
   new SettingsError({ message: `Settings that cannot be used:\n${faults.join("\n")}` })
+
+/** The values of a table. Fails with every fault at once. */
+export const everySetting = Effect.fnUntraced(function* <C extends Table>(table: C) {
+  const { faults, values } = yield* readEvery(table)
+  if (faults.length > 0) return yield* settingsFault(faults)
+  return values as Values<C>
+})
+
+/** The usable values, and one line about every other setting of the table. */
+export const readEvery = Effect.fnUntraced(function* <C extends Table>(table: C) {
+  const source = yield* Source
+  const values: Record<string, unknown> = {}
+  const faults: Array<string> = []
+  for (const [key, config] of Object.entries(table)) {
+    const result = yield* Effect.result(config)
+    if (result._tag === "Success") values[key] = result.success
+    else faults.push(...sentences(result.failure, source))
+  }
+  return { values: values as Partial<Values<C>>, faults }
+})
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -46,26 +68,6 @@ const sentences = (
     })
 }
 
-/** The usable values, and one line about every other setting of the table. */
-export const readEvery = Effect.fnUntraced(function* <C extends Table>(table: C) {
-  const source = yield* Source
-  const values: Record<string, unknown> = {}
-  const faults: Array<string> = []
-  for (const [key, config] of Object.entries(table)) {
-    const result = yield* Effect.result(config)
-    if (result._tag === "Success") values[key] = result.success
-    else faults.push(...sentences(result.failure, source))
-  }
-  return { values: values as Partial<Values<C>>, faults }
-})
-
-/** The values of a table. Fails with every fault at once. */
-export const everySetting = Effect.fnUntraced(function* <C extends Table>(table: C) {
-  const { faults, values } = yield* readEvery(table)
-  if (faults.length > 0) return yield* settingsFault(faults)
-  return values as Values<C>
-})
-
 /** The names of a table's settings: those it reads from an empty provider. */
 export const namesOf = (table: Table): ReadonlyArray<string> => {
   const names = new Set<string>()
@@ -77,13 +79,42 @@ export const namesOf = (table: Table): ReadonlyArray<string> => {
   return [...names]
 }
 
-// Finds settings with unknown names. Most are typing errors, which would silently leave a default
-// in force. Pure.
+/**
+ * An unknown name is a fault in the file and a warning in the environment: Kubernetes sets
+ * BELLCAST_SERVICE_HOST and similar names for a Service called bellcast. A setting of a policy that
+ * is off, which `policyOf` names, is always a warning.
+ */
+export const unknownSettings = (
+  { found }: SourceShape,
+  names: ReadonlyArray<string>,
+  policyOf: (name: string) => string | undefined
+) => {
+  const known = [...names, ...elsewhere]
+  const faults: Array<string> = []
+  const warnings: Array<string> = []
+  for (const [name, { inFile, place }] of found) {
+    if (known.includes(name) || (!inFile && onlyInEnvironment.test(name))) continue
+    const policy = policyOf(name)
+    if (policy !== undefined) {
+      warnings.push(
+        `${place}: a setting of the policy ${policy}, which is off: ` +
+          "BELLCAST_AUTH_POLICIES does not name it"
+      )
+      continue
+    }
+    const meant = closest(name, known)
+    const hint = meant === undefined ? "" : `, perhaps ${spelled(meant, inFile)} is meant`
+    if (inFile) faults.push(`${place}: No such setting${hint}`)
+    else warnings.push(`${place}: no such setting${hint}`)
+  }
+  return { faults, warnings }
+}
 
 /**
  * Settings outside the service's tables: of the search for a nats-server and of the command line.
  */
 const elsewhere = ["BELLCAST_NATS_SERVER", "BELLCAST_TOKEN", "BELLCAST_URL", "BELLCAST_USER"]
+
 const onlyInEnvironment = /^BELLCAST_(CONFIG$|TEST_)/
 
 /** Edit distance: letters to insert, delete, change, or swap with their neighbour. */
@@ -119,34 +150,3 @@ const closest = (name: string, known: ReadonlyArray<string>): string | undefined
 
 const spelled = (name: string, inFile: boolean): string =>
   inFile ? `bellcast.${name.slice("BELLCAST_".length).toLowerCase()}` : name
-
-/**
- * An unknown name is a fault in the file and a warning in the environment: Kubernetes sets
- * BELLCAST_SERVICE_HOST and similar names for a Service called bellcast. A setting of a policy that
- * is off, which `policyOf` names, is always a warning.
- */
-export const unknownSettings = (
-  { found }: SourceShape,
-  names: ReadonlyArray<string>,
-  policyOf: (name: string) => string | undefined
-) => {
-  const known = [...names, ...elsewhere]
-  const faults: Array<string> = []
-  const warnings: Array<string> = []
-  for (const [name, { inFile, place }] of found) {
-    if (known.includes(name) || (!inFile && onlyInEnvironment.test(name))) continue
-    const policy = policyOf(name)
-    if (policy !== undefined) {
-      warnings.push(
-        `${place}: a setting of the policy ${policy}, which is off: ` +
-          "BELLCAST_AUTH_POLICIES does not name it"
-      )
-      continue
-    }
-    const meant = closest(name, known)
-    const hint = meant === undefined ? "" : `, perhaps ${spelled(meant, inFile)} is meant`
-    if (inFile) faults.push(`${place}: No such setting${hint}`)
-    else warnings.push(`${place}: no such setting${hint}`)
-  }
-  return { faults, warnings }
-}

@@ -135,7 +135,7 @@ export const layerOf = (source: SourceShape): Layer.Layer<never> => {
   )
 }
 
-/** The settings of this process. Faults of the file are reported by check-settings.ts. */
+/** The settings of this process. Faults of the file are reported by failed-start.ts. */
 export const sourceLayer: Layer.Layer<never> = Layer.unwrap(
   Effect.sync(() => layerOf(readSource(process.env, process.argv.slice(2))))
 )

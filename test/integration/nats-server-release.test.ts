@@ -51,7 +51,7 @@ const releaseServer = async (): Promise<string> => {
 }
 
 const script = `
-  import { fromRelease } from "#embedded/program/release.ts"
+  import { fromRelease } from "#embedded/program/locate.ts"
   const signal = AbortSignal.timeout(30_000)
   const place = { ...JSON.parse(process.argv[1]), say: () => undefined, signal }
   console.log(await fromRelease(place).catch(({ message }) => message))

@@ -1,5 +1,6 @@
-// Where a nats-server is looked for, and how a fetched one is installed.
-
+// Judges and installs a nats-server: whether an executable is new enough, and how one that was
+// fetched is moved into place. Commands run with a timeout, and a failure becomes one line that says
+// why.
 import { type ExecFileException, execFile } from "node:child_process"
 import { mkdir, mkdtemp, rename, rm } from "node:fs/promises"
 import { join } from "node:path"
@@ -49,7 +50,21 @@ export const install = async (
   }
 }
 
-// Whether a nats-server is new enough, from what `nats-server --version` prints.
+/** The version of this executable. Rejects with the reason if it does not run or is too old. */
+export const usableVersion = async (
+  file: string,
+  options: Pick<CommandOptions, "path" | "signal">
+): Promise<string> => {
+  const printed = await outputOf(file, ["--version"], { ...options, timeoutMillis: 5_000 })
+  const version = parseVersion(printed)
+  if (version === undefined)
+    throw new Error(
+      `${file} is not a nats-server: it printed "${printed.split("\n", 1)[0]?.slice(0, 60)}"`
+    )
+  if (!isAtLeast(version, versionMin))
+    throw new Error(`${file} is ${version}, older than ${versionMin}`)
+  return version
+}
 
 /**
  * Older servers acknowledge messages although the disk fails (nats-server #7788). Servers before
@@ -68,47 +83,11 @@ export const isAtLeast = (version: string, least: string): boolean => {
   return order > 0 || (order === 0 && preview === undefined)
 }
 
-/** The version of this executable. Rejects with the reason if it does not run or is too old. */
-export const usableVersion = async (
-  file: string,
-  options: Pick<CommandOptions, "path" | "signal">
-): Promise<string> => {
-  const printed = await outputOf(file, ["--version"], { ...options, timeoutMillis: 5_000 })
-  const version = parseVersion(printed)
-  if (version === undefined)
-    throw new Error(
-      `${file} is not a nats-server: it printed "${printed.split("\n", 1)[0]?.slice(0, 60)}"`
-    )
-  if (!isAtLeast(version, versionMin))
-    throw new Error(`${file} is ${version}, older than ${versionMin}`)
-  return version
-}
-
-// Runs a command to its end, with a timeout. A failure becomes one line that says why.
-
 export interface CommandOptions {
   /** PATH for the command and its children. */
   readonly path: string
   readonly timeoutMillis: number
   readonly signal: AbortSignal
-}
-
-/** The line that says why: apt's "E: ...", else the last one. */
-const reasonInStderr = (stderr: string): string | undefined => {
-  const lines = stderr.split("\n").filter((line) => line.trim() !== "")
-  return (lines.find((line) => line.startsWith("E: ")) ?? lines.at(-1))?.trim().slice(0, 200)
-}
-
-const failureOf = (
-  command: string,
-  error: ExecFileException,
-  stderr: string,
-  timeoutMillis: number
-): string => {
-  if (error.killed) return `${command} did not end within ${timeoutMillis / 1000} s`
-  if (error.code === 127)
-    return command.includes("/") ? `${command} does not exist` : `no ${command} on PATH`
-  return reasonInStderr(stderr) ?? `${command} ended with ${error.code ?? error.signal}`
 }
 
 /**
@@ -133,3 +112,21 @@ export const outputOf = (
       }
     )
   })
+
+const failureOf = (
+  command: string,
+  error: ExecFileException,
+  stderr: string,
+  timeoutMillis: number
+): string => {
+  if (error.killed) return `${command} did not end within ${timeoutMillis / 1000} s`
+  if (error.code === 127)
+    return command.includes("/") ? `${command} does not exist` : `no ${command} on PATH`
+  return reasonInStderr(stderr) ?? `${command} ended with ${error.code ?? error.signal}`
+}
+
+/** The line that says why: apt's "E: ...", else the last one. */
+const reasonInStderr = (stderr: string): string | undefined => {
+  const lines = stderr.split("\n").filter((line) => line.trim() !== "")
+  return (lines.find((line) => line.startsWith("E: ")) ?? lines.at(-1))?.trim().slice(0, 200)
+}

@@ -1,5 +1,5 @@
-// Finds a nats-server that is new enough, or fetches one into .tools/. Changes nothing of the
-// user's system.
+// Finds a nats-server that is new enough, or fetches one into .tools/: the archive of the official
+// release, else the Debian package. Changes nothing of the user's system.
 
 import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
@@ -29,57 +29,9 @@ export class NatsServerMissing extends Schema.TaggedError<NatsServerMissing>()(
   { message: Schema.String }
 ) {}
 
-/** The first of these files that is there, if it is new enough. */
-const first = async (files: ReadonlyArray<string>, place: Place): Promise<string> => {
-  const file = files.find(existsSync)
-  if (file === undefined) throw new Error("none there")
-  await usableVersion(file, place)
-  return file
-}
-
-/** Tried in this order, from the fastest to the slowest. */
-const steps: Readonly<Record<string, (place: Place) => Promise<string>>> = {
-  PATH: (place) =>
-    first(
-      place.path.split(":").map((folder) => join(folder, "nats-server")),
-      place
-    ),
-  ".tools/nats-server": (place) => first([join(place.toolsDir, "nats-server")], place),
-  "official release": fromRelease,
-  "Debian package (sid)": fromDebian
-}
-
-const shortestWay =
-  `Shortest way: download nats-server ${release.version} from ${natsServerReleases} and set ` +
-  "BELLCAST_NATS_SERVER to its path, or set BELLCAST_NATS_URL to a server that runs already."
-
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
-
-/** The path of a usable nats-server. Rejects with one message that says what was tried. */
-export const locateIn = async (place: Place): Promise<string> => {
-  const { explicit } = place
-  // If the operator names a server, no other one is taken in its place.
-  if (explicit !== undefined) {
-    await usableVersion(explicit, place).catch((error) => {
-      throw new Error(`BELLCAST_NATS_SERVER: ${reasonOf(error)}`)
-    })
-    return explicit
-  }
-  const tried = ["  BELLCAST_NATS_SERVER: not set"]
-  for (const [name, find] of Object.entries(steps)) {
-    try {
-      return await find(place)
-    } catch (error) {
-      place.signal.throwIfAborted()
-      tried.push(`  ${name}: ${reasonOf(error)}`)
-    }
-  }
-  const none = `No nats-server ${versionMin} or newer was found, and none could be fetched.`
-  throw new Error([none, ...tried, shortestWay].join("\n"))
-}
-
 /** Where the environment has no PATH. */
 const pathDefault = "/usr/local/bin:/usr/bin:/bin"
+
 const toolsDir = fileURLToPath(new URL("../../../.tools", import.meta.url))
 
 /** The path of a usable nats-server, fetched if need be. */
@@ -102,7 +54,54 @@ export const locateNatsServer = Effect.gen(function* () {
   })
 })
 
-// Fetches the archive of an official release of nats-server.
+/** The path of a usable nats-server. Rejects with one message that says what was tried. */
+export const locateIn = async (place: Place): Promise<string> => {
+  const { explicit } = place
+  // If the operator names a server, no other one is taken in its place.
+  if (explicit !== undefined) {
+    await usableVersion(explicit, place).catch((error) => {
+      throw new Error(`BELLCAST_NATS_SERVER: ${reasonOf(error)}`)
+    })
+    return explicit
+  }
+  const tried = ["  BELLCAST_NATS_SERVER: not set"]
+  for (const [name, find] of Object.entries(steps)) {
+    try {
+      return await find(place)
+    } catch (error) {
+      place.signal.throwIfAborted()
+      tried.push(`  ${name}: ${reasonOf(error)}`)
+    }
+  }
+  const none = `No nats-server ${versionMin} or newer was found, and none could be fetched.`
+  throw new Error([none, ...tried, shortestWay()].join("\n"))
+}
+
+/** The first of these files that is there, if it is new enough. */
+const first = async (files: ReadonlyArray<string>, place: Place): Promise<string> => {
+  const file = files.find(existsSync)
+  if (file === undefined) throw new Error("none there")
+  await usableVersion(file, place)
+  return file
+}
+
+/** Tried in this order, from the fastest to the slowest. */
+const steps: Readonly<Record<string, (place: Place) => Promise<string>>> = {
+  PATH: (place) =>
+    first(
+      place.path.split(":").map((folder) => join(folder, "nats-server")),
+      place
+    ),
+  ".tools/nats-server": (place) => first([join(place.toolsDir, "nats-server")], place),
+  "official release": (place) => fromRelease(place),
+  "Debian package (sid)": (place) => fromDebian(place)
+}
+
+const shortestWay = () =>
+  `Shortest way: download nats-server ${release.version} from ${natsServerReleases} and set ` +
+  "BELLCAST_NATS_SERVER to its path, or set BELLCAST_NATS_URL to a server that runs already."
+
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 /** The release that is fetched. To take another one, copy the sums from its file SHA256SUMS. */
 const release: Release = {
@@ -122,7 +121,9 @@ export const platform = `${process.platform}-${process.arch === "x64" ? "amd64" 
 
 /** An archive has 7 MB. */
 const bytesMax = 64 * 1024 ** 2
+
 const downloadMillisMax = 300_000
+
 /** Without a byte for so long, the download has failed. */
 const silenceMillisMax = 15_000
 
@@ -165,7 +166,7 @@ const download = async (url: string, place: Place): Promise<Buffer> => {
 }
 
 /** The path of a nats-server from the official release. Rejects with the reason. */
-const fromRelease = async (place: Place): Promise<string> => {
+export const fromRelease = async (place: Place): Promise<string> => {
   const { sha256, url, version } = place.release
   const expected = sha256[platform]
   if (expected === undefined) throw new Error(`no archive for ${platform} is known`)
@@ -185,9 +186,6 @@ const fromRelease = async (place: Place): Promise<string> => {
     return join(folder, name, "nats-server")
   })
 }
-
-// Fetches the Debian package of nats-server and unpacks it without root: apt runs with a sources
-// list and state folders of its own.
 
 /** Two names of the same file: .gpg until Debian 12, .pgp since. */
 const keyrings = [
@@ -250,7 +248,10 @@ const prepare = async (folder: string, mirror: string, keyring: string): Promise
   return config
 }
 
-/** The path of a nats-server from Debian sid. Rejects with the reason. */
+/**
+ * The path of a nats-server from Debian sid, unpacked without root: apt runs with a sources list and
+ * state folders of its own. Rejects with the reason.
+ */
 const fromDebian = async (place: Place): Promise<string> => {
   const options = { ...place, timeoutMillis: 60_000 }
   await outputOf("apt-get", ["--version"], options)
