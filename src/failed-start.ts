@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { proxyFault } from "#basics/proxy.ts"
+import { NotBuilt } from "#browser/serving/files.ts"
 import { Settings, type SettingsShape, settings } from "#config"
 import { NatsServerMissing } from "#embedded/program/locate.ts"
 import { EmbeddedServerFailed } from "#embedded/server.ts"
@@ -137,7 +138,8 @@ const reasonOf = (error: unknown): string | undefined => {
     error instanceof NatsServerMissing ||
     error instanceof EmbeddedServerFailed ||
     error instanceof StartRefused ||
-    error instanceof NoStorage
+    error instanceof NoStorage ||
+    error instanceof NotBuilt
   )
     return error.message
   if (error instanceof ServeError)

@@ -6,7 +6,7 @@ import type { Agent } from "undici"
 import { anyLookup, checkedLookup, type Lookup, type Resolve } from "#basics/address-filter.ts"
 import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
 import { connectorOver } from "#basics/outgoing.ts"
-import { OutgoingProxy } from "#settings/outgoing-proxy.ts"
+import { OutgoingProxy } from "#settings/addresses.ts"
 import { IdentityUnavailable } from "../errors.ts"
 import type { ClientLogin } from "./client-login.ts"
 
