@@ -1,6 +1,6 @@
-// What ends this process: a signal, an error that nobody caught, or a stream that was replaced under
-// it. Load balancers learn of a stop first, requests and pushes under way finish, and the process
-// ends in any case.
+// What ends this process: a signal, an error that nobody caught, or a stream that was replaced
+// under it. Load balancers learn of a stop first, requests and pushes under way finish, and the
+// process ends in any case.
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { untilReplaced } from "#nats/watch/replaced.ts"

@@ -1,5 +1,5 @@
-// The folder of one embedded nats-server: its configuration, log and addresses, the login of its only
-// user, the address of the API beside it, and the lock that keeps a second server out.
+// The folder of one embedded nats-server: its configuration, log and addresses, the login of its
+// only user, the address of the API beside it, and the lock that keeps a second server out.
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { existsSync } from "node:fs"

@@ -1,6 +1,6 @@
-// Starts nats-server with JetStream on a folder and waits until it takes connections. A shell process
-// between Bellcast and nats-server supervises it: stops nats-server when Bellcast ends, even by kill
-// -9, and keeps Ctrl-C away from it.
+// Starts nats-server with JetStream on a folder and waits until it takes connections. A shell
+// process between Bellcast and nats-server supervises it: stops nats-server when Bellcast ends,
+// even by kill -9, and keeps Ctrl-C away from it.
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"

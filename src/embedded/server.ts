@@ -1,6 +1,6 @@
 // The embedded nats-server of this process, where BELLCAST_NATS_URL is unset. The process ends with
-// it. After an error of the disk, nats-server itself does not try again: it is restarted once its disk
-// has space. Its folder notes which policies its users come from.
+// it. After an error of the disk, nats-server itself does not try again: it is restarted once its
+// disk has space. Its folder notes which policies its users come from.
 import { readFile, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"

@@ -1,8 +1,8 @@
 // Which secrets this NATS was used with before. LOG has every VAPID key that was ever offered to
 // browsers, and a fingerprint of the user id secret; the bucket `subscriptions` has the key of each
 // subscription. A service that lacks a key in use must not start: push services would refuse its
-// pushes one by one, and the subscriptions be removed. With another user id secret every user gets a
-// new id and finds none of their subscriptions.
+// pushes one by one, and the subscriptions be removed. With another user id secret every user gets
+// a new id and finds none of their subscriptions.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

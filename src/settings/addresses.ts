@@ -1,7 +1,7 @@
 // Settings that are addresses: of NATS with its TLS, of the metrics port, origins, hosts and pages,
 // and the proxy for outgoing TLS. They are compared with what browsers, proxies and sockets write.
-// Each has one form there: a setting in another one would never match, in silence. So it is normalised
-// where its meaning is plain, and refused at the start where it is not.
+// Each has one form there: a setting in another one would never match, in silence. So it is
+// normalised where its meaning is plain, and refused at the start where it is not.
 import { isIP } from "node:net"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -45,9 +45,10 @@ const hasOtherLogins = (urls: ReadonlyArray<string>): boolean => {
 }
 
 /**
- * Why a list cannot be used. Never quotes it. A password that is not escaped would be cut into pieces
- * by the URL parser, and one of them be taken for the host. A mix of nats:// and tls:// is refused:
- * the client demands TLS of all servers or of none, as the servers of a cluster announce each other.
+ * Why a list cannot be used. Never quotes it. A password that is not escaped would be cut into
+ * pieces by the URL parser, and one of them be taken for the host. A mix of nats:// and tls:// is
+ * refused: the client demands TLS of all servers or of none, as the servers of a cluster announce
+ * each other.
  */
 export const natsUrlFault = (list: string): string | undefined => {
   const urls = natsUrls(list)

@@ -1,5 +1,6 @@
-// Reads a whole table of settings, so that a failed start names every wrong setting at once, and finds
-// settings with unknown names. Most are typing errors, which would silently leave a default in force.
+// Reads a whole table of settings, so that a failed start names every wrong setting at once, and
+// finds settings with unknown names. Most are typing errors, which would silently leave a default
+// in force.
 import type * as Config from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"

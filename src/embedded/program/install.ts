@@ -1,6 +1,6 @@
 // Judges and installs a nats-server: whether an executable is new enough, and how one that was
-// fetched is moved into place. Commands run with a timeout, and a failure becomes one line that says
-// why.
+// fetched is moved into place. Commands run with a timeout, and a failure becomes one line that
+// says why.
 import { type ExecFileException, execFile } from "node:child_process"
 import { mkdir, mkdtemp, rename, rm } from "node:fs/promises"
 import { join } from "node:path"

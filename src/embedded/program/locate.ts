@@ -249,8 +249,8 @@ const prepare = async (folder: string, mirror: string, keyring: string): Promise
 }
 
 /**
- * The path of a nats-server from Debian sid, unpacked without root: apt runs with a sources list and
- * state folders of its own. Rejects with the reason.
+ * The path of a nats-server from Debian sid, unpacked without root: apt runs with a sources list
+ * and state folders of its own. Rejects with the reason.
  */
 const fromDebian = async (place: Place): Promise<string> => {
   const options = { ...place, timeoutMillis: 60_000 }
