@@ -18,6 +18,8 @@ export interface Target {
   readonly secret: string
   /** The origin of allowed endpoints. */
   readonly pushOrigin: string
+  /** Whether processes of all roles run. */
+  readonly isWhole: boolean
 }
 
 export interface Request {

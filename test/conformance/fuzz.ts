@@ -169,7 +169,8 @@ type Sent = { readonly operation: Operation; readonly request: Request }
 const checked = async ({ operation, request }: Sent, api: Api): Promise<string> => {
   const response = await api.send(request)
   const about = `${JSON.stringify(request)} -> ${response.status} ${response.text.slice(0, 500)}`
-  expect(response.status, about).toBeLessThan(500)
+  const mayFail = !api.target.isWhole && request.path === "/__heartbeat__"
+  if (!mayFail) expect(response.status, about).toBeLessThan(500)
   expect(undescribed(response, operation, request.method), about).toBeUndefined()
   return `${request.method} ${operation.path} ${response.status}`
 }

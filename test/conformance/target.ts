@@ -55,7 +55,8 @@ export const targetOf = (origin: string): Target => ({
   ...common,
   origin,
   login: basicauth,
-  users: basicUsers
+  users: basicUsers,
+  isWhole: true
 })
 
 /** Waits until the heartbeat succeeds: writes need a running projector. */
@@ -121,7 +122,7 @@ export const startFor = async (
   for (const other of others)
     stack.use(await startOwn(natsUrl, { ...options, port: other, env, roles: "gateway" }))
   const all = stack.move()
-  const target = { ...common, origin, login, users }
+  const target = { ...common, origin, login, users, isWhole: false }
   return {
     service,
     target,
