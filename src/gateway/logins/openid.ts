@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { operation } from "../operation.ts"
 import { pagesOf, queryFields, visiting } from "./pages.ts"
 
-const pageOf = (page: "begin" | "finish", summary: string, parameters: ReadonlyArray<string>) =>
+const openidGet = (page: "begin" | "finish", summary: string, parameters: ReadonlyArray<string>) =>
   operation({
     access: "anyone",
     crossSite: "open",
@@ -16,11 +16,11 @@ const pageOf = (page: "begin" | "finish", summary: string, parameters: ReadonlyA
     doc: { summary, parameters, responses: { 307: null }, errors: [404] }
   })
 
-export const openidLoginGet = pageOf("begin", "Begin a login: a redirect to the issuer", [
+export const openidLoginGet = openidGet("begin", "Begin a login: a redirect to the issuer", [
   "openidLogin"
 ])
 
-export const openidTokenGet = pageOf(
+export const openidTokenGet = openidGet(
   "finish",
   "End a login: a redirect to the page, with the access token in the fragment",
   ["openidToken"]

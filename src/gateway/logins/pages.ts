@@ -41,7 +41,7 @@ export const pagesOf = Effect.fnUntraced(function* <At extends LoginPages["at"]>
 })
 
 /** See `Visit`. Pages in a sandbox, and those that send no Referer, have the origin "null". */
-const pageOf = ({ headers: { origin, referer = "" } }: ApiRequest): string =>
+const pageAt = ({ headers: { origin, referer = "" } }: ApiRequest): string =>
   origin === undefined || origin === "null" ? referer : origin
 
 /** Sends the browser on with this status. Pages must not learn where it came from. */
@@ -104,7 +104,7 @@ export const visiting = (
 ): Effect.Effect<ApiResponse> => {
   const { request, rootUrl } = call
   const { address, headers } = request
-  const from = { page: pageOf(request), cookies: headers["cookie"] }
+  const from = { page: pageAt(request), cookies: headers["cookie"] }
   return Effect.matchEffect(pages[page]({ rootUrl, address, fields, ...from }), {
     onSuccess: ({ location, setCookie }) =>
       Effect.succeed(departing(status, location, { "Set-Cookie": setCookie })),
