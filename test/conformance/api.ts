@@ -1,6 +1,6 @@
 // The tools of cases: requests as a user of their own, and the objects that most cases need.
 import { createECDH, randomBytes } from "node:crypto"
-import { subscriptionExample } from "#gateway/subscriptions/view.ts"
+import { subscriptionExample } from "#gateway/subscriptions/form.ts"
 import { exchange, type HttpResponse } from "./http.ts"
 import type { Login, Users } from "./logins/login.ts"
 

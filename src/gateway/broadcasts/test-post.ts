@@ -16,7 +16,7 @@ import { noStore } from "../http/response-headers.ts"
 import { operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
 import { demandRoom } from "../quotas/room.ts"
-import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
+import { idInPath, unknownSubscription } from "../subscriptions/form.ts"
 import { Accepted, acceptedAt, published } from "./publish.ts"
 import { storeBroadcast } from "./store.ts"
 

@@ -6,7 +6,7 @@ import { Fate } from "#domain/outcome.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { pushServiceNames } from "#domain/subscription/push-services.ts"
 import { channelBytesMax } from "#streams/tokens.ts"
-import { subscriptionExample } from "../subscriptions/view.ts"
+import { subscriptionExample } from "../subscriptions/form.ts"
 
 interface Parameter {
   readonly in: "query" | "header"

@@ -25,16 +25,19 @@ import { queryPairs } from "../listing/query.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
 import { valueAt, type Writer } from "../write.ts"
 import { carryRegistrations } from "./carry.ts"
-import { isId, unknownSubscription } from "./id.ts"
-import { asksForRenewal, newRenewal, renewalHash } from "./renewal.ts"
-import { isTooLarge, ruleErrors, storedOf } from "./rules.ts"
 import {
+  isId,
+  isTooLarge,
   PostBody,
+  ruleErrors,
   SubscriptionBody,
   SubscriptionObject,
+  storedOf,
   subscriptionExample,
+  unknownSubscription,
   viewOf
-} from "./view.ts"
+} from "./form.ts"
+import { asksForRenewal, newRenewal, renewalHash } from "./renewal.ts"
 
 export interface Posted {
   /** Computed from the endpoint. The client cannot choose the id. */

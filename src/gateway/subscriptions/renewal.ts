@@ -8,7 +8,7 @@ import type { UserToken } from "#streams/tokens.ts"
 import { changed, type Decision } from "../decision.ts"
 import { stamp } from "../http/preconditions.ts"
 import { type ApiRequest, ok } from "../http/request.ts"
-import { viewOf } from "./view.ts"
+import { viewOf } from "./form.ts"
 
 /** Whether a request asks for a secret: `Prefer: renewal` (RFC 7240). */
 export const asksForRenewal = ({ headers }: ApiRequest): boolean =>

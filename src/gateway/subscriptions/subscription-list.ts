@@ -21,7 +21,7 @@ import { project, rowsOf, textOf, tombstoneRowsOf } from "../listing/row.ts"
 import { placeOf } from "../listing/sort.ts"
 import { forUserInPath, ownerPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
-import { ListedObject, Tombstone, tombstone } from "./view.ts"
+import { ListedObject, Tombstone, tombstone } from "./form.ts"
 
 /** The header that leads to the next page. */
 const nextHeader = (call: Call, listing: Listing, { more, shown }: Page, limit: number) => {

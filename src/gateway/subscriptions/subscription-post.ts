@@ -11,11 +11,9 @@ import { checked, type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
 import { stamp, unmet } from "../http/preconditions.ts"
 import { type ApiResponse, type Call, ok } from "../http/request.ts"
 import { operation } from "../operation.ts"
-import { isId } from "./id.ts"
+import { attributesOf, isId, isTooLarge, PostBody, viewOf } from "./form.ts"
 import { type Posted, postDoc, readPost, store } from "./put.ts"
 import { refreshed } from "./renewal.ts"
-import { attributesOf, isTooLarge } from "./rules.ts"
-import { PostBody, viewOf } from "./view.ts"
 
 const warnings = ["The posted keys are not the stored ones, and were ignored: PUT replaces"]
 

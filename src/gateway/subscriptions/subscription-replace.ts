@@ -12,11 +12,17 @@ import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import { operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
+import {
+  attributesOf,
+  isTooLarge,
+  ofBrowser,
+  RenewalBody,
+  SubscriptionObject,
+  subscriptionExample
+} from "./form.ts"
 import { readWith, store } from "./put.ts"
 import { removalOf } from "./removal.ts"
 import { partsOf, refreshed, renewalHash } from "./renewal.ts"
-import { attributesOf, isTooLarge, ofBrowser } from "./rules.ts"
-import { RenewalBody, SubscriptionObject, subscriptionExample } from "./view.ts"
 
 /** The put that began a subscription: it names the user. */
 const putAt = Effect.fnUntraced(function* (generation: number) {

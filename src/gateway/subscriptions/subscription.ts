@@ -14,9 +14,15 @@ import { noStore } from "../http/response-headers.ts"
 import { readQuery } from "../listing/read-query.ts"
 import { project, type Row } from "../listing/row.ts"
 import { operation } from "../operation.ts"
-import { idInPath, unknownSubscription } from "./id.ts"
+import {
+  idInPath,
+  ListedObject,
+  Tombstone,
+  tombstone,
+  unknownSubscription,
+  viewOf
+} from "./form.ts"
 import { postDoc, readPut, store } from "./put.ts"
-import { ListedObject, Tombstone, tombstone, viewOf } from "./view.ts"
 
 /** Reads `_fields`, and checks `last_modified` as on the list. */
 const read = readQuery(false, ["_fields", "last_modified"])

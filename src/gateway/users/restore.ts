@@ -16,7 +16,7 @@ import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { recordLook, userInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
-import { idInPath, unknownSubscription } from "../subscriptions/id.ts"
+import { idInPath, unknownSubscription } from "../subscriptions/form.ts"
 import { removalOf } from "../subscriptions/removal.ts"
 import { Device, deviceOf } from "./device.ts"
 
