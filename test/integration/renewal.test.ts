@@ -1,7 +1,7 @@
 // A service worker without a login renews a subscription that the push service ended, once, and no
 // process keeps the secret.
 import { assert, describe, it } from "vitest"
-import { renewalHash } from "#gateway/subscriptions/renewal.ts"
+import { renewalHash } from "#gateway/subscriptions/store.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { administer, rebuildAt } from "../support/history.ts"
 import { startNats } from "../support/nats.ts"

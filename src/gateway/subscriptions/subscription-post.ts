@@ -12,8 +12,7 @@ import { stamp, unmet } from "../http/preconditions.ts"
 import { type ApiResponse, type Call, ok } from "../http/request.ts"
 import { operation } from "../operation.ts"
 import { attributesOf, isId, isTooLarge, PostBody, viewOf } from "./form.ts"
-import { type Posted, postDoc, readPost, store } from "./put.ts"
-import { refreshed } from "./renewal.ts"
+import { type Posted, postDoc, readPost, refreshed, store } from "./store.ts"
 
 const warnings = ["The posted keys are not the stored ones, and were ignored: PUT replaces"]
 

@@ -20,9 +20,8 @@ import {
   SubscriptionObject,
   subscriptionExample
 } from "./form.ts"
-import { readWith, store } from "./put.ts"
 import { removalOf } from "./removal.ts"
-import { partsOf, refreshed, renewalHash } from "./renewal.ts"
+import { partsOf, readWith, refreshed, renewalHash, store } from "./store.ts"
 
 /** The put that began a subscription: it names the user. */
 const putAt = Effect.fnUntraced(function* (generation: number) {

@@ -22,7 +22,7 @@ import {
   unknownSubscription,
   viewOf
 } from "./form.ts"
-import { postDoc, readPut, store } from "./put.ts"
+import { postDoc, readPut, store } from "./store.ts"
 
 /** Reads `_fields`, and checks `last_modified` as on the list. */
 const read = readQuery(false, ["_fields", "last_modified"])

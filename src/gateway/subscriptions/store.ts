@@ -1,8 +1,10 @@
 // The common part of POST and PUT of a subscription: the body, and the command that stores it.
+
+import { createHash, randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
-import type { SubscriptionData } from "#domain/subscription/command.ts"
+import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription/command.ts"
 import { listBytesMax, listFits, listMarginBytes } from "#domain/subscription/list-bounds.ts"
 import { atEndpoint, endpointHash, hasRoomFor, ownerOf } from "#domain/subscription/owners.ts"
 import { exhausted } from "#domain/subscription/quota.ts"
@@ -13,18 +15,19 @@ import {
   type SubscriptionList,
   withoutSubscription
 } from "#domain/subscription/subscription.ts"
+import type { Caller } from "#identity/identity.ts"
+import { registeredChannels, registrationsAtOnce } from "#nats/kv/registered.ts"
 import { keys } from "#streams/buckets.ts"
-import type { UserToken } from "#streams/tokens.ts"
-import { listOf } from "../changes.ts"
-import { changed } from "../decision.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import { changeRegistration, listOf } from "../changes.ts"
+import { changed, type Decision, unchanged } from "../decision.ts"
 import { readBody } from "../http/body.ts"
 import { badId, type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions, stamp } from "../http/preconditions.ts"
-import { type Call, ok } from "../http/request.ts"
+import { type ApiRequest, type Call, ok } from "../http/request.ts"
 import { queryPairs } from "../listing/query.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
 import { valueAt, type Writer } from "../write.ts"
-import { carryRegistrations } from "./carry.ts"
 import {
   isId,
   isTooLarge,
@@ -37,7 +40,6 @@ import {
   unknownSubscription,
   viewOf
 } from "./form.ts"
-import { asksForRenewal, newRenewal, renewalHash } from "./renewal.ts"
 
 export interface Posted {
   /** Computed from the endpoint. The client cannot choose the id. */
@@ -57,7 +59,7 @@ export interface Posted {
   readonly renewedBy?: string
 }
 
-export interface PostInput {
+interface PostInput {
   readonly posted: Posted
   readonly preconditions: Preconditions
 }
@@ -196,3 +198,74 @@ export const store = Effect.fnUntraced(function* (
     ok({ data: viewOf(after, id), ...(secret && { renewal: secret }) }, headers, status)
   return changed(command, response, { moves: moved !== undefined })
 })
+
+// Secrets by which a service worker, which has no login, renews a subscription: the pseudonym of
+// the user, the id of the subscription, and 256 random bits.
+
+/** Whether a request asks for a secret: `Prefer: renewal` (RFC 7240). */
+const asksForRenewal = ({ headers }: ApiRequest): boolean =>
+  (headers["prefer"] ?? "").split(",").some((each) => /^\s*renewal\s*(;|$)/i.test(each))
+
+const newRenewal = (user: UserToken, id: string): string =>
+  `${user}.${id}.${randomBytes(32).toString("base64url")}`
+
+export const renewalHash = (secret: string): string =>
+  createHash("sha256").update(secret).digest("base64url")
+
+/** The user and the subscription of a secret; undefined: no secret has this form. */
+export const partsOf = (
+  secret: string
+): { readonly user: UserToken; readonly id: string } | undefined => {
+  const [, user, id] = /^([\w-]{22})\.([0-9a-f]{64})\.[\w-]{43}$/.exec(secret) ?? []
+  return user === undefined || id === undefined ? undefined : { user: user as UserToken, id }
+}
+
+/** Decides to give a stored subscription another secret. Its timestamp stays. */
+export const refreshed = (
+  { id: name, user }: Caller,
+  list: SubscriptionList,
+  id: string,
+  now: number,
+  isRepeated: boolean
+): Decision<SubscriptionList, SubscriptionCommand> => {
+  const secret = newRenewal(user, id)
+  const { lastModified, seq } = list.subscriptions[id]!
+  const body = { data: viewOf(list, id), renewal: secret }
+  const of = { user: name, id, generation: seq, renewal: renewalHash(secret) }
+  return changed(
+    { type: "subscription.renewable/1", ...of, isRepeated, at: now },
+    ok(body, stamp(lastModified))
+  )
+}
+
+// The registrations of a stand-in go along when a user takes its subscription.
+
+const response = ok({})
+
+/** The longest time for the registrations of one stand-in. A repeat goes on where this one ends. */
+const carryMillis = 5_000
+
+/**
+ * Registers the user of a request to the channels of a stand-in, closed ones, too, and whatever the
+ * user holds: an operator chose them. Comes before the move, so that no later broadcast misses the
+ * browser; the projector then ends the registrations of the stand-in. Refused with 503 when that
+ * takes too long.
+ */
+const carryRegistrations = Effect.fnUntraced(
+  function* (standIn: UserToken, writer: Writer) {
+    const register = (channel: ChannelToken) =>
+      changeRegistration(channel, writer, (registration, at) =>
+        Effect.succeed(
+          registration?.on
+            ? unchanged(response)
+            : changed({ type: "registration.put/1", user: writer.user!.id, at }, response)
+        )
+      )
+    const [first, ...rest] = yield* registeredChannels(standIn)
+    if (first === undefined) return
+    // Several first writes at once would count as several new users.
+    yield* register(first)
+    yield* Effect.forEach(rest, register, { concurrency: registrationsAtOnce, discard: true })
+  },
+  Effect.timeoutOrElse({ duration: carryMillis, orElse: () => refuse("unavailable") })
+)
