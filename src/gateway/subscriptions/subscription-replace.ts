@@ -1,12 +1,13 @@
 // POST /subscriptions/replace: a browser's service worker, which has no login, stores its new
 // subscription in place of the former one. The secret that it got with that one is the proof.
-
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { renewableBy } from "#domain/subscription/renewal.ts"
 import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { findRemoval } from "#nats/subscriptions/removals.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import { changeList, listOf } from "../changes.ts"
 import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
@@ -20,7 +21,6 @@ import {
   SubscriptionObject,
   subscriptionExample
 } from "./form.ts"
-import { removalOf } from "./removal.ts"
 import { partsOf, readWith, refreshed, renewalHash, store } from "./store.ts"
 
 /** The put that began a subscription: it names the user. */
@@ -80,3 +80,15 @@ export const subscriptionReplace = operation({
     errors: [400, 403, 406, 409, 413, 415, 429, 507]
   }
 })
+
+// The removal of a subscription by a push service, as LOG has it.
+
+/** Longest read of the history of one user. The command `restore` reads any history. */
+const historyMillis = 10_000
+
+/** As `findRemoval`. Refused with 503 when the history of the user takes too long to read. */
+export const removalOf = (user: UserToken, id: string) =>
+  Effect.timeoutOrElse(findRemoval(user, id), {
+    duration: historyMillis,
+    orElse: () => refuse("unavailable")
+  })

@@ -17,7 +17,7 @@ import { noStore } from "../http/response-headers.ts"
 import { recordLook, userInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/form.ts"
-import { removalOf } from "../subscriptions/removal.ts"
+import { removalOf } from "../subscriptions/subscription-replace.ts"
 import { Device, deviceOf } from "./device.ts"
 
 const done = ok(undefined)
