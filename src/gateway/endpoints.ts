@@ -10,9 +10,12 @@ import { redrivePost } from "./broadcasts/redrive.ts"
 import { testPost } from "./broadcasts/test-post.ts"
 import { channelGet } from "./channels/channel.ts"
 import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
-import { registrationDelete, registrationPut } from "./channels/registration.ts"
-import { registrationsGet } from "./channels/registrations.ts"
-import { userDelete } from "./channels/user.ts"
+import {
+  registrationDelete,
+  registrationPut,
+  registrationsGet,
+  userDelete
+} from "./channels/registration.ts"
 import { demoEndpoints } from "./demo/endpoints.ts"
 import { channelEventsGet, eventsGet } from "./events/events.ts"
 import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"

@@ -1,17 +1,27 @@
 // PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both respond 202 after
 // the change is visible.
-
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
 import { emptyChannel } from "#domain/registration.ts"
+import { nextTimestamp } from "#domain/subscription/subscription.ts"
+import { renewables } from "#domain/subscription/tombstone.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import {
+  channelsAt,
+  registeredChannels,
+  registrationsAtOnce,
+  registrationsSince
+} from "#nats/kv/registered.ts"
 import { keys } from "#streams/buckets.ts"
-import { type ChannelToken, channelToken } from "#streams/tokens.ts"
-import { changeRegistration } from "../changes.ts"
+import { type ChannelToken, channelToken, decodeTokens } from "#streams/tokens.ts"
+import { changeList, changeRegistration } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
 import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
+import { noStore } from "../http/response-headers.ts"
+import { limitOf, nextPage } from "../listing/next-page.ts"
+import { type ListInput, readPages } from "../listing/read-query.ts"
 import { operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
 import { channelIdOf, mayRegister } from "../rights.ts"
@@ -76,7 +86,7 @@ export const register = {
 }
 
 /** Ends the registration of the user of a request, if there is one. */
-export const endRegistration = (channel: ChannelToken, call: Call) =>
+const endRegistration = (channel: ChannelToken, call: Call) =>
   changeRegistration(channel, call, (registration, now) =>
     Effect.succeed(
       registration?.on
@@ -93,5 +103,75 @@ export const registrationDelete = operation({
     summary: "Remove the caller from a channel",
     responses: { 202: Acknowledgement },
     errors: [400, 409, 507]
+  }
+})
+
+// GET /registrations: the channels that the caller is registered to, in pages.
+
+/** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
+const channelsMax = 100
+
+const Registrations = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
+
+export const registrationsGet = operation({
+  access: "caller",
+  exposes: ["Next-Page", "Total-Records"],
+  read: readPages,
+  run: Effect.fnUntraced(function* ({ listing }: ListInput, call) {
+    const limit = yield* limitOf(listing, channelsMax)
+    const began = yield* registrationsSince(call.caller!.user)
+    const behind = Number(listing.token?.last_object["since"] ?? 0)
+    const rest = began.filter((since) => since > behind)
+    const shown = rest.slice(0, limit)
+    const data = decodeTokens(yield* channelsAt(shown)).map((id) => ({ id }))
+    const next = yield* nextPage(call, {
+      path: "/registrations",
+      place: rest.length > limit ? { since: shown.at(-1)! } : undefined,
+      limit
+    })
+    return ok({ data }, { "Total-Records": String(began.length), ...noStore, ...next })
+  }),
+  doc: {
+    summary: "List the channels that the caller is registered to, the first one first",
+    parameters: ["pages"],
+    responses: { 200: Registrations },
+    errors: [400, 413]
+  }
+})
+
+// DELETE /: removes all that is stored of the caller as a reader, in every channel and browser.
+
+const removeSubscriptions = (call: Call) =>
+  changeList(call, (list, now) => {
+    const first = nextTimestamp(list, now)
+    const stored = Object.keys(list.subscriptions)
+    const removed = [
+      ...stored.map((id, i) => ({ id, lastModified: first + i })),
+      ...renewables(list.tombstones)
+    ]
+    const { id: user } = call.user!
+    return Effect.succeed(
+      removed.length === 0
+        ? unchanged(accepted)
+        : changed({ type: "subscription.delete/1", user, removed }, accepted)
+    )
+  })
+
+/** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
+export const userDelete = operation({
+  access: "caller",
+  run: Effect.fnUntraced(function* (_, call) {
+    yield* removeSubscriptions(call)
+    const channels = yield* registeredChannels(call.user!.user)
+    yield* Effect.forEach(channels, (channel) => endRegistration(channel, call), {
+      concurrency: registrationsAtOnce,
+      discard: true
+    })
+    return accepted
+  }),
+  doc: {
+    summary: "Forget the caller: remove their subscriptions, and them from all channels",
+    responses: { 202: Acknowledgement },
+    errors: [409, 507]
   }
 })
