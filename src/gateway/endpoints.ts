@@ -8,8 +8,7 @@ import { broadcastPost, directPost } from "./broadcasts/publish.ts"
 import { pushesGet } from "./broadcasts/pushes.ts"
 import { redrivePost } from "./broadcasts/redrive.ts"
 import { testPost } from "./broadcasts/test-post.ts"
-import { channelGet } from "./channels/channel.ts"
-import { memberDelete, memberPut, membersGet } from "./channels/members.ts"
+import { channelGet, memberDelete, memberPut, membersGet } from "./channels/channel.ts"
 import {
   registrationDelete,
   registrationPut,
