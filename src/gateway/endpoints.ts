@@ -37,7 +37,7 @@ import { listDelete, listGet, userListDelete } from "./subscriptions/subscriptio
 import { subscriptionPost } from "./subscriptions/subscription-post.ts"
 import { subscriptionReplace } from "./subscriptions/subscription-replace.ts"
 import { restorePost } from "./users/restore.ts"
-import { userGet } from "./users/user-get.ts"
+import { userGet } from "./users/user.ts"
 
 const api = [
   endpoint("root", "/", { GET: rootGet, DELETE: userDelete }),

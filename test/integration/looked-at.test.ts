@@ -3,7 +3,7 @@
 import { Effect, Fiber } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { inTurn, listsAtOnce } from "#gateway/broadcasts/broadcast-list.ts"
-import { personOf } from "#gateway/users/user-get.ts"
+import { personOf } from "#gateway/users/user.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { startNats } from "../support/nats.ts"

@@ -2,7 +2,7 @@
 
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { personOf } from "#gateway/users/user-get.ts"
+import { personOf } from "#gateway/users/user.ts"
 import { printable } from "#telemetry/printable.ts"
 import { showOne } from "../nats/show-one.ts"
 import { argument } from "../terminal/flags.ts"

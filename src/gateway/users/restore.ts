@@ -18,7 +18,7 @@ import { recordLook, userInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/form.ts"
 import { removalOf } from "../subscriptions/subscription-replace.ts"
-import { Device, deviceOf } from "./device.ts"
+import { Device, deviceOf } from "./user.ts"
 
 const done = ok(undefined)
 

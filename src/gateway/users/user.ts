@@ -2,9 +2,12 @@
 // audit of the user says who looked.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { pushServiceAt, pushServiceNames } from "#domain/subscription/push-services.ts"
+import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import type { User } from "#identity/identity.ts"
 import { type ForUser, listForUser } from "#nats/broadcasts/for-user.ts"
 import { channelsAt, registrationsAtOnce, registrationsSince } from "#nats/kv/registered.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { decodeToken, decodeTokens, directToken, type UserToken } from "#streams/tokens.ts"
 import { inTurn } from "../broadcasts/broadcast-list.ts"
 import { PushObject, pushView } from "../broadcasts/pushes.ts"
@@ -13,7 +16,6 @@ import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { recordLook, userInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
-import { Device, deviceOf } from "./device.ts"
 
 /** Most channels that are named, each of which is read from LOG: a user may have 10,000. */
 const channelsMax = 500
@@ -117,4 +119,44 @@ export const userGet = operation({
     summary: "The devices, the channels and the last pushes of a user",
     responses: { 200: Schema.Struct({ data: Person }) }
   }
+})
+
+// A subscription as operators see it: never its endpoint or its keys.
+
+export const Device = Schema.Struct({
+  /** The id of the subscription. */
+  id: Schema.String,
+  /** The host of the push service. */
+  host: Schema.String,
+  push_service: Schema.Literals(pushServiceNames),
+  label: Schema.optionalKey(Schema.String),
+  locale: Schema.optionalKey(Schema.String),
+  /** When its user stored it with these keys first; absent: LOG does not have that. */
+  created: Schema.optionalKey(Schema.Int),
+  last_modified: Schema.Int,
+  /** When a push service took the last of the pushes that are shown beside it. */
+  last_delivered: Schema.optionalKey(Schema.Int),
+  /** Nothing is sent to it, since when and why. */
+  suspended: Schema.optionalKey(Schema.Struct({ reason: Schema.String, at: Schema.Int }))
+}).annotate({ identifier: "Device" })
+
+/** Clients of NATS may have stored anything. */
+const textIn = (name: string, value: unknown) =>
+  typeof value === "string" ? { [name]: value } : {}
+
+export const deviceOf = Effect.fnUntraced(function* (id: string, stored: StoredSubscription) {
+  const { data, lastModified, seq, suspended } = stored
+  const host = URL.parse(data.endpoint)?.hostname ?? ""
+  const began = yield* (yield* EventLog).at("log", seq)
+  const device: typeof Device.Type = {
+    id,
+    host,
+    push_service: pushServiceAt(host),
+    ...textIn("label", data["label"]),
+    ...textIn("locale", data["locale"]),
+    ...(began !== undefined && { created: began.at }),
+    last_modified: lastModified,
+    ...(suspended !== undefined && { suspended: { reason: suspended.cause, at: suspended.at } })
+  }
+  return device
 })
