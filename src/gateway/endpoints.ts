@@ -1,6 +1,6 @@
 // All endpoints. A path that is not in this table is a 404, a method that its endpoint does not
 // allow a 405.
-import { batchPost } from "./batch/batch.ts"
+import { batchPost } from "./batch.ts"
 import { anyBroadcastGet, broadcastGet, broadcastPatch } from "./broadcasts/broadcast.ts"
 import { broadcastsGet, channelBroadcastsGet } from "./broadcasts/broadcast-list.ts"
 import { deadGet } from "./broadcasts/dead.ts"

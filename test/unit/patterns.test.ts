@@ -39,7 +39,7 @@ const patterns = nodes.flatMap(({ node, path }): ReadonlyArray<Pattern> => {
 /** Files that make patterns of a text, and whose text it is. */
 const made = {
   "src/cli/keys/env-file.ts": "a name of ours, in the operator's file",
-  "src/gateway/batch/body.ts": "the version of the API",
+  "src/gateway/batch.ts": "the version of the API",
   "src/gateway/listing/filter.ts": "the operators of filters",
   "src/identity/kinds.ts": "names of settings",
   "src/identity/tokens/own-token.ts": "lengths",
