@@ -17,8 +17,13 @@ import {
 } from "./channels/registration.ts"
 import { demoEndpoints } from "./demo/endpoints.ts"
 import { channelEventsGet, eventsGet } from "./events/events.ts"
-import { openidLoginGet, openidTokenGet } from "./logins/openid.ts"
-import { portierLoginGet, portierLoginPost, portierVerifyPost } from "./logins/portier.ts"
+import {
+  openidLoginGet,
+  openidTokenGet,
+  portierLoginGet,
+  portierLoginPost,
+  portierVerifyPost
+} from "./logins/logins.ts"
 import { apiGet } from "./openapi/api.ts"
 import { type Endpoint, endpoint, type NeedsOf } from "./operation.ts"
 import { contributeGet } from "./service/contribute.ts"

@@ -1,6 +1,7 @@
-// Shared by the endpoints of login pages: which policy has the page, the parameters of a visit,
-// and the redirect or error that ends it.
+// GET /openid/{policy}/login: sends a browser to the policy's issuer. GET /openid/{policy}/token:
+// the browser returns, and gets an access token.
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { Identity } from "#identity/identity.ts"
 import { loginErrors } from "#identity/login/login-errors.ts"
 import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
@@ -16,23 +17,96 @@ import {
 import { prefersHtml, prefersJson } from "../http/media.ts"
 import { type ApiRequest, type ApiResponse, type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
-import { failurePage } from "./html.ts"
+import { type Description, operation } from "../operation.ts"
+import { failurePage, questionPage } from "./html.ts"
+
+const openidGet = (page: "begin" | "finish", summary: string, parameters: ReadonlyArray<string>) =>
+  operation({
+    access: "anyone",
+    crossSite: "open",
+    read: (call) => Effect.succeed(queryFields(call)),
+    run: Effect.fnUntraced(function* (fields, call) {
+      const pages = yield* pagesOf("openid", call.params["policy"] ?? "")
+      return yield* visiting(pages, page, fields, call, 307)
+    }),
+    doc: { summary, parameters, responses: { 307: null }, errors: [404] }
+  })
+
+export const openidLoginGet = openidGet("begin", "Begin a login: a redirect to the issuer", [
+  "openidLogin"
+])
+
+export const openidTokenGet = openidGet(
+  "finish",
+  "End a login: a redirect to the page, with the access token in the fragment",
+  ["openidToken"]
+)
+
+// GET /portier/login: asks the user. POST /portier/login: sends a browser to the broker, which
+// mails to the user. POST /portier/verify: the browser returns, and gets the token of a session.
+
+/** Begins nothing: a link can stand in anybody's mail. */
+export const portierLoginGet = operation({
+  access: "anyone",
+  crossSite: "open",
+  read: (call) => Effect.succeed(queryFields(call)),
+  run: Effect.fnUntraced(function* (fields, call) {
+    const { ask } = yield* pagesOf("portier", "portier")
+    return yield* Effect.matchEffect(ask(fields), {
+      onSuccess: (question) =>
+        Effect.succeed(questionPage(question, `${call.rootUrl}/portier/login`)),
+      onFailure: (error) => failing(error, call, "portier")
+    })
+  }),
+  doc: {
+    summary: "Ask whether to begin a login by mail: a page with a form",
+    parameters: ["portier"],
+    responses: { 200: null },
+    textType: "text/html",
+    errors: [404]
+  }
+})
+
+const post = (
+  page: "begin" | "finish",
+  doc: Pick<Description, "summary" | "body" | "bodyExample">
+) =>
+  operation({
+    access: "anyone",
+    crossSite: "open",
+    read: bodyFields,
+    run: Effect.fnUntraced(function* (fields, call) {
+      return yield* visiting(yield* pagesOf("portier", "portier"), page, fields, call, 302)
+    }),
+    doc: { ...doc, bodyRequired: true, responses: { 302: null }, errors: [404, 413, 415] }
+  })
+
+export const portierLoginPost = post("begin", {
+  summary: "Begin a login by mail: a redirect to the broker",
+  body: Schema.Struct({ email: Schema.String, redirect: Schema.String }),
+  bodyExample: { email: "anna@example.org", redirect: "https://app.example.org/#token=" }
+})
+
+export const portierVerifyPost = post("finish", {
+  summary: "End a login by mail: a redirect to the page, with a session's token in the fragment",
+  body: Schema.Struct({ id_token: Schema.String }),
+  bodyExample: { id_token: "eyJ..." }
+})
+
+// Shared by the endpoints of login pages: which policy has the page, the parameters of a visit,
+// and the redirect or error that ends it.
 
 type Fields = Visit["fields"]
 
 /** The parameters of the query string. Of several with one name, the last counts. */
-export const queryFields = ({ query }: Call): Fields =>
-  Object.fromEntries(new URLSearchParams(query))
+const queryFields = ({ query }: Call): Fields => Object.fromEntries(new URLSearchParams(query))
 
 /** The parameters of a form or a JSON object in the body, and those of the query string. */
-export const bodyFields = (call: Call, errors: Array<ErrorDetail>) =>
+const bodyFields = (call: Call, errors: Array<ErrorDetail>) =>
   Effect.map(readForm(call.request, errors), (form): Fields => ({ ...queryFields(call), ...form }))
 
 /** The pages of a policy; a policy that is off has none. */
-export const pagesOf = Effect.fnUntraced(function* <At extends LoginPages["at"]>(
-  at: At,
-  name: string
-) {
+const pagesOf = Effect.fnUntraced(function* <At extends LoginPages["at"]>(at: At, name: string) {
   const { policies } = yield* Identity
   const pages = policies.find((policy) => policy.name === name)?.pages
   return pages?.at === at
@@ -80,7 +154,7 @@ const logUnavailable = makeRateLimitedLog("identity unavailable", Effect.logErro
  * Ends a login that failed: for a program with JSON, for a browser that began it at the page to
  * which it returns (`back`), and for any other browser with a page of ours.
  */
-export const failing = Effect.fnUntraced(function* (
+const failing = Effect.fnUntraced(function* (
   error: LoginError,
   { request }: Call,
   at: LoginPages["at"],
@@ -95,7 +169,7 @@ export const failing = Effect.fnUntraced(function* (
 })
 
 /** The visit of a browser to one of the pages. `fields`: its parameters. */
-export const visiting = (
+const visiting = (
   pages: LoginPages,
   page: "begin" | "finish",
   fields: Fields,
