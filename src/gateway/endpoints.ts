@@ -15,7 +15,7 @@ import {
   registrationsGet,
   userDelete
 } from "./channels/registration.ts"
-import { demoEndpoints } from "./demo/endpoints.ts"
+import { demoEndpoints } from "./demo.ts"
 import { channelEventsGet, eventsGet } from "./events/events.ts"
 import {
   openidLoginGet,

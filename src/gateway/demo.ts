@@ -1,10 +1,11 @@
 // The demo, a page that shows the browser's half at work: `make run` alone serves it.
+
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { demoFiles } from "#browser/serving/files.ts"
-import { ok } from "../http/request.ts"
-import { type Endpoint, endpoint, operation } from "../operation.ts"
-import { fileGet } from "../service/file-get.ts"
-import { pushEndpoint } from "./push.ts"
+import { type ApiResponse, ok } from "./http/request.ts"
+import { type Endpoint, endpoint, operation } from "./operation.ts"
+import { fileGet } from "./service/file-get.ts"
 
 const mediaTypes: Readonly<Record<string, string>> = {
   css: "text/css",
@@ -63,3 +64,24 @@ export const demoEndpoints: ReadonlyArray<Endpoint<never>> = [
   ...demoFiles.map((name) => fileEndpoint(name)),
   pushEndpoint
 ]
+
+// The push service of browsers that the demo makes up. It keeps nothing: its answers stand in the
+// endpoint.
+
+const respond = (status: number, headers: Readonly<Record<string, string>> = {}): ApiResponse => ({
+  status,
+  headers
+})
+
+/** The path says the response: `410`, or 429 until a time (ms since the epoch), then 201. */
+const pushPost = operation({
+  access: "anyone",
+  run: Effect.fnUntraced(function* (_, { params }) {
+    if (params["answer"] === "410") return respond(410)
+    const seconds = Math.ceil((Number(params["answer"]) - (yield* Clock.currentTimeMillis)) / 1000)
+    return seconds > 0 ? respond(429, { "Retry-After": String(seconds) }) : respond(201)
+  }),
+  doc: { summary: "Take a push to a made-up browser", responses: { 201: null } }
+})
+
+const pushEndpoint = endpoint("demo-push", "/demo/push/:answer/:browser", { POST: pushPost })
