@@ -1,5 +1,4 @@
 // The demo, a page that shows the browser's half at work: `make run` alone serves it.
-
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { demoFiles } from "#browser/serving/files.ts"
@@ -58,22 +57,10 @@ const slashGet = operation({
   doc: { summary: "The demo", responses: { 307: null } }
 })
 
-export const demoEndpoints: ReadonlyArray<Endpoint<never>> = [
-  endpoint("demo", "/demo", { GET: slashGet }),
-  fileEndpoint("index.html", ""),
-  ...demoFiles.map((name) => fileEndpoint(name)),
-  pushEndpoint
-]
-
-// The push service of browsers that the demo makes up. It keeps nothing: its answers stand in the
-// endpoint.
-
-const respond = (status: number, headers: Readonly<Record<string, string>> = {}): ApiResponse => ({
-  status,
-  headers
-})
-
-/** The path says the response: `410`, or 429 until a time (ms since the epoch), then 201. */
+/**
+ * The push service of browsers that the demo makes up keeps nothing: its answers stand in the
+ * endpoint. The path says the response: `410`, or 429 until a time (ms since the epoch), then 201.
+ */
 const pushPost = operation({
   access: "anyone",
   run: Effect.fnUntraced(function* (_, { params }) {
@@ -84,4 +71,16 @@ const pushPost = operation({
   doc: { summary: "Take a push to a made-up browser", responses: { 201: null } }
 })
 
+const respond = (status: number, headers: Readonly<Record<string, string>> = {}): ApiResponse => ({
+  status,
+  headers
+})
+
 const pushEndpoint = endpoint("demo-push", "/demo/push/:answer/:browser", { POST: pushPost })
+
+export const demoEndpoints: ReadonlyArray<Endpoint<never>> = [
+  endpoint("demo", "/demo", { GET: slashGet }),
+  fileEndpoint("index.html", ""),
+  ...demoFiles.map((name) => fileEndpoint(name)),
+  pushEndpoint
+]

@@ -1,5 +1,5 @@
-// GET /channels/{id}: the number of registrations and of pushes, for registered users and
-// publishers.
+// GET /channels/{id}: the counts of a channel. Below it, for the servers of sites: GET .../members
+// lists the registered users, PUT and DELETE .../members/{user} registers one, or ends that.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { pushesSince } from "#domain/outcome.ts"
@@ -20,24 +20,6 @@ import { forUserInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
 import { channelIdOf, mayPublish } from "../rights.ts"
 import { register, registrationDelete } from "./registration.ts"
-
-/** The counts of a channel, none of one that nobody is registered to. */
-export const channelCounts = Effect.fnUntraced(function* (channel: ChannelToken) {
-  const buckets = yield* Buckets
-  const [registrations, pushes] = yield* Effect.all(
-    [
-      buckets.get("channels", keys.channelRegistrations(channel)),
-      buckets.get("channels", keys.channelPushes(channel))
-    ],
-    { concurrency: 2 }
-  )
-  const counted = registrations?.value ?? emptyChannel
-  const sent = pushesSince(pushes?.value, counted.since)
-  // A channel is forgotten when its last user leaves, its pushes a moment after its count.
-  const push = counted.registrations === 0 ? 0 : sent.pushes
-  const lastModified = Math.max(counted.lastModified, sent.lastModified)
-  return { registrations: counted.registrations, push, lastModified }
-})
 
 const Channel = Schema.Struct({
   id: Schema.String,
@@ -65,8 +47,23 @@ export const channelGet = operation({
   }
 })
 
-// PUT and DELETE /channels/{id}/members/{user}: a site's server registers a user, or ends that.
-// GET /channels/{id}/members: the ids of the registered users, in pages.
+/** The counts of a channel, none of one that nobody is registered to. */
+export const channelCounts = Effect.fnUntraced(function* (channel: ChannelToken) {
+  const buckets = yield* Buckets
+  const [registrations, pushes] = yield* Effect.all(
+    [
+      buckets.get("channels", keys.channelRegistrations(channel)),
+      buckets.get("channels", keys.channelPushes(channel))
+    ],
+    { concurrency: 2 }
+  )
+  const counted = registrations?.value ?? emptyChannel
+  const sent = pushesSince(pushes?.value, counted.since)
+  // A channel is forgotten when its last user leaves, its pushes a moment after its count.
+  const push = counted.registrations === 0 ? 0 : sent.pushes
+  const lastModified = Math.max(counted.lastModified, sent.lastModified)
+  return { registrations: counted.registrations, push, lastModified }
+})
 
 export const memberPut = forUserInPath(
   { access: "users", ...register },
@@ -80,39 +77,6 @@ const membersMax = 250
 const readsAtOnce = 16
 /** Most registrations that one request reads from the bucket, on average. */
 const shardMax = 256
-
-/** The shards of a channel with so many registrations, in the order of the keys in them. */
-const shardsOf = (channel: ChannelToken, registrations: number) => {
-  const depth = Math.ceil(Math.log(Math.max(1, registrations / shardMax)) / Math.log(16))
-  return shardsAt(Math.min(4, depth)).map((shard) => keys.registrationsOf(channel, shard))
-}
-
-/** The registered users behind a key, in the order of the keys: at most one more than `limit`. */
-const membersBehind = Effect.fnUntraced(function* (
-  shards: ReadonlyArray<EntryKey<"registration">>,
-  behind: string,
-  limit: number
-) {
-  const buckets = yield* Buckets
-  const minRevision = yield* buckets.revision("registrations")
-  const found: Array<Entry<Registration>> = []
-  for (const shard of shards) {
-    if (found.length > limit) break
-    // Compares `channel.0.1.` with a key behind which the page begins.
-    const prefix = shard.slice(0, -1)
-    if (prefix < behind && !behind.startsWith(prefix)) continue
-    const entries = yield* registrationsUnder(buckets, [shard], minRevision)
-    const rest = entries.filter(({ key, value: { on } }) => on && key > behind)
-    found.push(...rest.sort((a, b) => (a.key < b.key ? -1 : 1)))
-  }
-  return found.slice(0, limit + 1)
-})
-
-/** The full id of a registered user: buckets and subjects have the pseudonym only. */
-const idOf = Effect.fnUntraced(function* ({ value: { since } }: Entry<Registration>) {
-  const message = (yield* (yield* EventLog).at("log", since))?.message
-  return message?.type === "registration.put/1" ? [{ id: message.user }] : []
-})
 
 const Members = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
 
@@ -145,4 +109,37 @@ export const membersGet = operation({
     responses: { 200: Members },
     errors: [400, 403, 413]
   }
+})
+
+/** The shards of a channel with so many registrations, in the order of the keys in them. */
+const shardsOf = (channel: ChannelToken, registrations: number) => {
+  const depth = Math.ceil(Math.log(Math.max(1, registrations / shardMax)) / Math.log(16))
+  return shardsAt(Math.min(4, depth)).map((shard) => keys.registrationsOf(channel, shard))
+}
+
+/** The registered users behind a key, in the order of the keys: at most one more than `limit`. */
+const membersBehind = Effect.fnUntraced(function* (
+  shards: ReadonlyArray<EntryKey<"registration">>,
+  behind: string,
+  limit: number
+) {
+  const buckets = yield* Buckets
+  const minRevision = yield* buckets.revision("registrations")
+  const found: Array<Entry<Registration>> = []
+  for (const shard of shards) {
+    if (found.length > limit) break
+    // Compares `channel.0.1.` with a key behind which the page begins.
+    const prefix = shard.slice(0, -1)
+    if (prefix < behind && !behind.startsWith(prefix)) continue
+    const entries = yield* registrationsUnder(buckets, [shard], minRevision)
+    const rest = entries.filter(({ key, value: { on } }) => on && key > behind)
+    found.push(...rest.sort((a, b) => (a.key < b.key ? -1 : 1)))
+  }
+  return found.slice(0, limit + 1)
+})
+
+/** The full id of a registered user: buckets and subjects have the pseudonym only. */
+const idOf = Effect.fnUntraced(function* ({ value: { since } }: Entry<Registration>) {
+  const message = (yield* (yield* EventLog).at("log", since))?.message
+  return message?.type === "registration.put/1" ? [{ id: message.user }] : []
 })

@@ -1,5 +1,6 @@
-// PUT and DELETE /channels/{id}/registration: a user's place in a channel. Both respond 202 after
-// the change is visible.
+// PUT and DELETE /channels/{id}/registration: a user's place in a channel. GET /registrations lists
+// those of the caller, and DELETE / ends all of them, with the subscriptions. A write responds 202
+// after the change is visible.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
@@ -32,12 +33,6 @@ export const Acknowledgement = Schema.Struct({
 }).annotate({ identifier: "Acknowledgement" })
 export const accepted = ok({ code: 202, message: "Accepted" }, {}, 202)
 
-/** Whether a registration begins the channel. */
-const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
-  const entry = yield* (yield* Buckets).get("channels", keys.channelRegistrations(channel))
-  return (entry?.value ?? emptyChannel).registrations === 0
-})
-
 /**
  * Registers the user of a request. `isAllowed` is asked for each decision: a removal that comes
  * before the registration is stored may have taken the right, too.
@@ -69,6 +64,12 @@ const registerIf = (isAllowed: typeof mayRegister) =>
     )
   })
 
+/** Whether a registration begins the channel. */
+const isNewChannel = Effect.fnUntraced(function* (channel: ChannelToken) {
+  const entry = yield* (yield* Buckets).get("channels", keys.channelRegistrations(channel))
+  return (entry?.value ?? emptyChannel).registrations === 0
+})
+
 export const registrationPut = operation({
   access: "caller",
   run: registerIf(mayRegister),
@@ -85,16 +86,6 @@ export const register = {
   doc: registrationPut.doc
 }
 
-/** Ends the registration of the user of a request, if there is one. */
-const endRegistration = (channel: ChannelToken, call: Call) =>
-  changeRegistration(channel, call, (registration, now) =>
-    Effect.succeed(
-      registration?.on
-        ? changed({ type: "registration.delete/1", user: call.user!.id, at: now }, accepted)
-        : unchanged(accepted)
-    )
-  )
-
 export const registrationDelete = operation({
   access: "caller",
   run: (_, call) =>
@@ -106,7 +97,15 @@ export const registrationDelete = operation({
   }
 })
 
-// GET /registrations: the channels that the caller is registered to, in pages.
+/** Ends the registration of the user of a request, if there is one. */
+const endRegistration = (channel: ChannelToken, call: Call) =>
+  changeRegistration(channel, call, (registration, now) =>
+    Effect.succeed(
+      registration?.on
+        ? changed({ type: "registration.delete/1", user: call.user!.id, at: now }, accepted)
+        : unchanged(accepted)
+    )
+  )
 
 /** Most channels of a page. Each is read from LOG, by the sequence of its registration. */
 const channelsMax = 100
@@ -139,24 +138,6 @@ export const registrationsGet = operation({
   }
 })
 
-// DELETE /: removes all that is stored of the caller as a reader, in every channel and browser.
-
-const removeSubscriptions = (call: Call) =>
-  changeList(call, (list, now) => {
-    const first = nextTimestamp(list, now)
-    const stored = Object.keys(list.subscriptions)
-    const removed = [
-      ...stored.map((id, i) => ({ id, lastModified: first + i })),
-      ...renewables(list.tombstones)
-    ]
-    const { id: user } = call.user!
-    return Effect.succeed(
-      removed.length === 0
-        ? unchanged(accepted)
-        : changed({ type: "subscription.delete/1", user, removed }, accepted)
-    )
-  })
-
 /** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
 export const userDelete = operation({
   access: "caller",
@@ -175,3 +156,19 @@ export const userDelete = operation({
     errors: [409, 507]
   }
 })
+
+const removeSubscriptions = (call: Call) =>
+  changeList(call, (list, now) => {
+    const first = nextTimestamp(list, now)
+    const stored = Object.keys(list.subscriptions)
+    const removed = [
+      ...stored.map((id, i) => ({ id, lastModified: first + i })),
+      ...renewables(list.tombstones)
+    ]
+    const { id: user } = call.user!
+    return Effect.succeed(
+      removed.length === 0
+        ? unchanged(accepted)
+        : changed({ type: "subscription.delete/1", user, removed }, accepted)
+    )
+  })

@@ -1,5 +1,7 @@
-// GET /openid/{policy}/login: sends a browser to the policy's issuer. GET /openid/{policy}/token:
-// the browser returns, and gets an access token.
+// The endpoints of login pages. Of an OpenID Connect issuer: GET /openid/{policy}/login sends a
+// browser there, GET /openid/{policy}/token takes it back with an access token. Of Portier: GET
+// /portier/login asks the user, POST /portier/login sends the browser to the broker, which mails to
+// the user, POST /portier/verify takes it back with the token of a session.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Identity } from "#identity/identity.ts"
@@ -42,9 +44,6 @@ export const openidTokenGet = openidGet(
   ["openidToken"]
 )
 
-// GET /portier/login: asks the user. POST /portier/login: sends a browser to the broker, which
-// mails to the user. POST /portier/verify: the browser returns, and gets the token of a session.
-
 /** Begins nothing: a link can stand in anybody's mail. */
 export const portierLoginGet = operation({
   access: "anyone",
@@ -67,7 +66,7 @@ export const portierLoginGet = operation({
   }
 })
 
-const post = (
+const portierPost = (
   page: "begin" | "finish",
   doc: Pick<Description, "summary" | "body" | "bodyExample">
 ) =>
@@ -81,20 +80,17 @@ const post = (
     doc: { ...doc, bodyRequired: true, responses: { 302: null }, errors: [404, 413, 415] }
   })
 
-export const portierLoginPost = post("begin", {
+export const portierLoginPost = portierPost("begin", {
   summary: "Begin a login by mail: a redirect to the broker",
   body: Schema.Struct({ email: Schema.String, redirect: Schema.String }),
   bodyExample: { email: "anna@example.org", redirect: "https://app.example.org/#token=" }
 })
 
-export const portierVerifyPost = post("finish", {
+export const portierVerifyPost = portierPost("finish", {
   summary: "End a login by mail: a redirect to the page, with a session's token in the fragment",
   body: Schema.Struct({ id_token: Schema.String }),
   bodyExample: { id_token: "eyJ..." }
 })
-
-// Shared by the endpoints of login pages: which policy has the page, the parameters of a visit,
-// and the redirect or error that ends it.
 
 type Fields = Visit["fields"]
 
@@ -112,60 +108,6 @@ const pagesOf = Effect.fnUntraced(function* <At extends LoginPages["at"]>(at: At
   return pages?.at === at
     ? (pages as Extract<LoginPages, { readonly at: At }>)
     : yield* refuse("unknown-url")
-})
-
-/** See `Visit`. Pages in a sandbox, and those that send no Referer, have the origin "null". */
-const pageAt = ({ headers: { origin, referer = "" } }: ApiRequest): string =>
-  origin === undefined || origin === "null" ? referer : origin
-
-/** Sends the browser on with this status. Pages must not learn where it came from. */
-const departing = (status: number, location: string, more: ApiResponse["headers"] = {}) =>
-  ok(
-    undefined,
-    { Location: location, "Referrer-Policy": "no-referrer", ...noStore, ...more },
-    status
-  )
-
-/** The response to a program whose login failed. */
-const errorOf = (error: LoginError, { method }: ApiRequest): ApiResponse => {
-  switch (error._tag) {
-    case "LoginRefused": {
-      const { description, field: name } = error
-      const location = method === "POST" ? "body" : "querystring"
-      return name === undefined
-        ? errorResponse("invalid-request", { message: description })
-        : refuseInvalid([{ location, name, description }]).response
-    }
-    case "LoginFailed":
-      return errorResponse("invalid-login", { message: loginErrors[error.code] })
-    case "TooManyLogins":
-      return errorResponse("too-many-logins", retryAfter(error.waitMillis))
-    case "TooManyFailures":
-      return errorResponse("too-many-wrong-credentials", retryAfter(error.waitMillis))
-    case "IdentityUnavailable":
-      return errorResponse("unavailable")
-  }
-}
-
-/** Rate-limited, as during an outage every login fails. */
-const logUnavailable = makeRateLimitedLog("identity unavailable", Effect.logError)
-
-/**
- * Ends a login that failed: for a program with JSON, for a browser that began it at the page to
- * which it returns (`back`), and for any other browser with a page of ours.
- */
-const failing = Effect.fnUntraced(function* (
-  error: LoginError,
-  { request }: Call,
-  at: LoginPages["at"],
-  back?: ApiResponse
-) {
-  if (error._tag === "IdentityUnavailable") yield* logUnavailable({ err: error })
-  const response = errorOf(error, request)
-  const { accept } = request.headers
-  if (back !== undefined && !prefersJson(accept))
-    return { ...back, ...(response.error && { error: response.error }) }
-  return prefersHtml(accept) ? failurePage(response, error, at) : response
 })
 
 /** The visit of a browser to one of the pages. `fields`: its parameters. */
@@ -193,3 +135,57 @@ const visiting = (
     }
   })
 }
+
+/** See `Visit`. Pages in a sandbox, and those that send no Referer, have the origin "null". */
+const pageAt = ({ headers: { origin, referer = "" } }: ApiRequest): string =>
+  origin === undefined || origin === "null" ? referer : origin
+
+/** Sends the browser on with this status. Pages must not learn where it came from. */
+const departing = (status: number, location: string, more: ApiResponse["headers"] = {}) =>
+  ok(
+    undefined,
+    { Location: location, "Referrer-Policy": "no-referrer", ...noStore, ...more },
+    status
+  )
+
+/**
+ * Ends a login that failed: for a program with JSON, for a browser that began it at the page to
+ * which it returns (`back`), and for any other browser with a page of ours.
+ */
+const failing = Effect.fnUntraced(function* (
+  error: LoginError,
+  { request }: Call,
+  at: LoginPages["at"],
+  back?: ApiResponse
+) {
+  if (error._tag === "IdentityUnavailable") yield* logUnavailable({ err: error })
+  const response = errorOf(error, request)
+  const { accept } = request.headers
+  if (back !== undefined && !prefersJson(accept))
+    return { ...back, ...(response.error && { error: response.error }) }
+  return prefersHtml(accept) ? failurePage(response, error, at) : response
+})
+
+/** The response to a program whose login failed. */
+const errorOf = (error: LoginError, { method }: ApiRequest): ApiResponse => {
+  switch (error._tag) {
+    case "LoginRefused": {
+      const { description, field: name } = error
+      const location = method === "POST" ? "body" : "querystring"
+      return name === undefined
+        ? errorResponse("invalid-request", { message: description })
+        : refuseInvalid([{ location, name, description }]).response
+    }
+    case "LoginFailed":
+      return errorResponse("invalid-login", { message: loginErrors[error.code] })
+    case "TooManyLogins":
+      return errorResponse("too-many-logins", retryAfter(error.waitMillis))
+    case "TooManyFailures":
+      return errorResponse("too-many-wrong-credentials", retryAfter(error.waitMillis))
+    case "IdentityUnavailable":
+      return errorResponse("unavailable")
+  }
+}
+
+/** Rate-limited, as during an outage every login fails. */
+const logUnavailable = makeRateLimitedLog("identity unavailable", Effect.logError)

@@ -1,5 +1,5 @@
-// Subscriptions and tombstones as clients see them, and their schemas.
-
+// A subscription as clients send it and see it: its schemas, its id, and the rules that a request
+// or an import must keep.
 import { ECDH } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -108,16 +108,18 @@ export const tombstone = (id: string, lastModified: number): JsonObject => ({
   deleted: true
 })
 
-// The rules for subscriptions that a request or an import stores.
+/** Whether a text has the syntax of ids in paths and bodies. */
+export const isId = (id: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(id)
 
-/**
- * The value of a nested member. Not valueAt() of filters, which also finds a member "keys.auth": a
- * valid key under that name must not hide an invalid one in `keys`.
- */
-const memberOf = (value: unknown, [name, ...rest]: ReadonlyArray<string>): unknown => {
-  if (name === undefined) return value
-  return isObject(value) && Object.hasOwn(value, name) ? memberOf(value[name], rest) : undefined
+/** The id in the path of a request. Fails with 400 where it has another syntax. */
+export const idInPath = ({ params }: Pick<Call, "params">) => {
+  const id = params["id"] ?? ""
+  return isId(id) ? Effect.succeed(id) : refuseInvalid([badId])
 }
+
+/** The error of an id that the user has no subscription of. */
+export const unknownSubscription = (id: string) =>
+  refuse("unknown-object", { details: { id, resource_name: "subscription" } })
 
 /**
  * Errors beyond the schema: an endpoint that is not allowed, keys that cannot encrypt, a VAPID key
@@ -143,71 +145,18 @@ export const ruleErrors = (
   })
 }
 
-/** The part of the data of a body that is stored. */
-export const storedOf = ({
-  endpoint,
-  id: _,
-  keys,
-  last_modified: __,
-  ...rest
-}: (typeof SubscriptionBody.Type)["data"]): SubscriptionData => ({
-  ...rest,
-  endpoint,
-  keys: { auth: keys.auth, p256dh: keys.p256dh }
-})
-
-const partsOf = ({
-  endpoint,
-  expirationTime,
-  keys,
-  vapid_public_key,
-  ...attributes
-}: SubscriptionData) => ({
-  attributes,
-  ofBrowser: {
-    endpoint,
-    keys,
-    ...(expirationTime === undefined ? {} : { expirationTime }),
-    ...(vapid_public_key === undefined ? {} : { vapid_public_key })
-  }
-})
-
-/** The members of a subscription that the browser makes anew with each. */
-export const ofBrowser = (data: SubscriptionData) => partsOf(data).ofBrowser
-
-/** All other members. */
-export const attributesOf = (data: SubscriptionData) => partsOf(data).attributes
-
-/** Measures the stored text: 1e20 has 4 bytes in a body, but 21 as JavaScript writes it. */
-export const isTooLarge = (data: SubscriptionData): boolean =>
-  Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax
-
-const decode = decoderOf(SubscriptionBody)
-
-/** The data of a subscription that no request brought, checked like that of a body. */
-export const checkedData = (
-  data: unknown,
-  endpoints: EndpointPolicy,
-  vapidKeys: ReadonlyArray<string>
-): SubscriptionData | ReadonlyArray<ErrorDetail> => {
-  const errors: Array<ErrorDetail> = []
-  const value = decode({ data }, 0, errors)
-  errors.push(...ruleErrors({ data }, endpoints, vapidKeys))
-  if (value === undefined || errors.length > 0) return errors
-  const stored = storedOf(value.data)
-  return isTooLarge(stored)
-    ? [errorIn("body", "data", `At most ${subscriptionBytesMax} bytes as JSON`)]
-    : stored
+/**
+ * The value of a nested member. Not valueAt() of filters, which also finds a member "keys.auth": a
+ * valid key under that name must not hide an invalid one in `keys`.
+ */
+const memberOf = (value: unknown, [name, ...rest]: ReadonlyArray<string>): unknown => {
+  if (name === undefined) return value
+  return isObject(value) && Object.hasOwn(value, name) ? memberOf(value[name], rest) : undefined
 }
 
-// Checks the keys of a subscription (RFC 8291) when it is stored, not at its first push.
-
-/** Decodes both base64 alphabets, with or without padding: browsers and libraries differ. */
-const bytesOf = (text: string): Buffer | undefined =>
-  /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, "base64url") : undefined
-
 /**
- * The error of a p256dh key. OpenSSL also takes compressed and hybrid points; browsers send none.
+ * The error of a p256dh key, found when it is stored, not at the first push (RFC 8291). OpenSSL
+ * also takes compressed and hybrid points; browsers send none.
  */
 const checkP256dh = (text: string): string | undefined => {
   const bytes = bytesOf(text)
@@ -225,17 +174,63 @@ const checkP256dh = (text: string): string | undefined => {
 const checkAuth = (text: string): string | undefined =>
   bytesOf(text)?.length === 16 ? undefined : "Must be 16 bytes in base64url"
 
-// Ids of subscriptions in paths and bodies, and their errors.
+/** Decodes both base64 alphabets, with or without padding: browsers and libraries differ. */
+const bytesOf = (text: string): Buffer | undefined =>
+  /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) ? Buffer.from(text, "base64url") : undefined
 
-/** Whether a text has the syntax of ids in paths and bodies. */
-export const isId = (id: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(id)
+/** The part of the data of a body that is stored. */
+export const storedOf = ({
+  endpoint,
+  id: _,
+  keys,
+  last_modified: __,
+  ...rest
+}: (typeof SubscriptionBody.Type)["data"]): SubscriptionData => ({
+  ...rest,
+  endpoint,
+  keys: { auth: keys.auth, p256dh: keys.p256dh }
+})
 
-/** The id in the path of a request. Fails with 400 where it has another syntax. */
-export const idInPath = ({ params }: Pick<Call, "params">) => {
-  const id = params["id"] ?? ""
-  return isId(id) ? Effect.succeed(id) : refuseInvalid([badId])
+/** Measures the stored text: 1e20 has 4 bytes in a body, but 21 as JavaScript writes it. */
+export const isTooLarge = (data: SubscriptionData): boolean =>
+  Buffer.byteLength(JSON.stringify(data)) > subscriptionBytesMax
+
+/** The members of a subscription that the browser makes anew with each. */
+export const ofBrowser = (data: SubscriptionData) => partsOf(data).ofBrowser
+
+/** All other members. */
+export const attributesOf = (data: SubscriptionData) => partsOf(data).attributes
+
+const partsOf = ({
+  endpoint,
+  expirationTime,
+  keys,
+  vapid_public_key,
+  ...attributes
+}: SubscriptionData) => ({
+  attributes,
+  ofBrowser: {
+    endpoint,
+    keys,
+    ...(expirationTime === undefined ? {} : { expirationTime }),
+    ...(vapid_public_key === undefined ? {} : { vapid_public_key })
+  }
+})
+
+/** The data of a subscription that no request brought, checked like that of a body. */
+export const checkedData = (
+  data: unknown,
+  endpoints: EndpointPolicy,
+  vapidKeys: ReadonlyArray<string>
+): SubscriptionData | ReadonlyArray<ErrorDetail> => {
+  const errors: Array<ErrorDetail> = []
+  const value = decode({ data }, 0, errors)
+  errors.push(...ruleErrors({ data }, endpoints, vapidKeys))
+  if (value === undefined || errors.length > 0) return errors
+  const stored = storedOf(value.data)
+  return isTooLarge(stored)
+    ? [errorIn("body", "data", `At most ${subscriptionBytesMax} bytes as JSON`)]
+    : stored
 }
 
-/** The error of an id that the user has no subscription of. */
-export const unknownSubscription = (id: string) =>
-  refuse("unknown-object", { details: { id, resource_name: "subscription" } })
+const decode = decoderOf(SubscriptionBody)

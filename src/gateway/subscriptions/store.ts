@@ -1,5 +1,5 @@
-// The common part of POST and PUT of a subscription: the body, and the command that stores it.
-
+// How POST, PUT and a renewal store a subscription: the read of the body, the decision within the
+// quotas of the user, and the secret by which a service worker, which has no login, renews it.
 import { createHash, randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -67,6 +67,8 @@ interface PostInput {
 const decodePut = readBody(SubscriptionBody)
 const decodePost = readBody(PostBody)
 
+type Decode = typeof decodePut | typeof decodePost
+
 /** The description of POST and PUT in the OpenAPI document, without the summary. */
 export const postDoc = {
   parameters: ["preconditions", "renewal"],
@@ -83,8 +85,6 @@ export const postDoc = {
   },
   errors: [400, 406, 409, 412, 413, 415, 429, 507]
 }
-
-type Decode = typeof decodePut | typeof decodePost
 
 /** Reads a body with `data` of a subscription. */
 export const readWith = (decode: Decode) =>
@@ -119,40 +119,6 @@ export const readWith = (decode: Decode) =>
 
 export const readPut = readWith(decodePut)
 export const readPost = readWith(decodePost)
-
-/**
- * The subscription of another user at this endpoint, with that user; undefined: none. Fails with
- * 507 where nobody can have the endpoint, as the page of its owner is full.
- */
-const storedByAnother = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
-  // Read from the leader: a replica may lack a new stand-in, whose registrations would be lost.
-  const page = yield* valueAt("subscriptions", keys.endpointOwners(id))
-  if (page !== undefined && !hasRoomFor(page, id)) return yield* refuse("no-room")
-  const owner = page && (ownerOf(page, id) as UserToken | undefined)
-  if (owner === undefined || owner === user) return undefined
-  const [, stored] = atEndpoint(yield* listOf(owner), data.endpoint) ?? []
-  return stored && { ...stored, owner }
-})
-
-/**
- * Checks owner and quotas of a subscription that is new to the user. Returns that of another user,
- * which moves.
- */
-const admit = Effect.fnUntraced(function* (writer: Writer, list: SubscriptionList, posted: Posted) {
-  const { data, replaces = "" } = posted
-  const other = yield* storedByAnother(writer.caller!.user, posted)
-  const isRefused = posted.renewedBy !== undefined || (other && !hasSameKeys(other.data, data))
-  if (other !== undefined && isRefused) return yield* refuse("held-by-another")
-  const full = exhausted(withoutSubscription(list, replaces), data.endpoint, yield* Settings)
-  if (full !== undefined)
-    return yield* refuse(full === "host" ? "too-many-at-push-service" : "too-many-subscriptions")
-  if (other?.standIn) yield* carryRegistrations(other.owner, writer)
-  return other
-})
-
-/** Where a new subscription is: a 201 without Location would name the list (RFC 9110, 15.3.2). */
-const madeAt = (status: 200 | 201, { rootUrl }: Pick<Call, "rootUrl">, id: string) =>
-  status === 201 ? { Location: `${rootUrl}/subscriptions/${id}` } : {}
 
 /** Decides to store or replace a subscription, within the quotas of the user. */
 export const store = Effect.fnUntraced(function* (
@@ -199,26 +165,39 @@ export const store = Effect.fnUntraced(function* (
   return changed(command, response, { moves: moved !== undefined })
 })
 
-// Secrets by which a service worker, which has no login, renews a subscription: the pseudonym of
-// the user, the id of the subscription, and 256 random bits.
+/**
+ * Checks owner and quotas of a subscription that is new to the user. Returns that of another user,
+ * which moves.
+ */
+const admit = Effect.fnUntraced(function* (writer: Writer, list: SubscriptionList, posted: Posted) {
+  const { data, replaces = "" } = posted
+  const other = yield* storedByAnother(writer.caller!.user, posted)
+  const isRefused = posted.renewedBy !== undefined || (other && !hasSameKeys(other.data, data))
+  if (other !== undefined && isRefused) return yield* refuse("held-by-another")
+  const full = exhausted(withoutSubscription(list, replaces), data.endpoint, yield* Settings)
+  if (full !== undefined)
+    return yield* refuse(full === "host" ? "too-many-at-push-service" : "too-many-subscriptions")
+  if (other?.standIn) yield* carryRegistrations(other.owner, writer)
+  return other
+})
 
-/** Whether a request asks for a secret: `Prefer: renewal` (RFC 7240). */
-const asksForRenewal = ({ headers }: ApiRequest): boolean =>
-  (headers["prefer"] ?? "").split(",").some((each) => /^\s*renewal\s*(;|$)/i.test(each))
+/**
+ * The subscription of another user at this endpoint, with that user; undefined: none. Fails with
+ * 507 where nobody can have the endpoint, as the page of its owner is full.
+ */
+const storedByAnother = Effect.fnUntraced(function* (user: UserToken, { data, id }: Posted) {
+  // Read from the leader: a replica may lack a new stand-in, whose registrations would be lost.
+  const page = yield* valueAt("subscriptions", keys.endpointOwners(id))
+  if (page !== undefined && !hasRoomFor(page, id)) return yield* refuse("no-room")
+  const owner = page && (ownerOf(page, id) as UserToken | undefined)
+  if (owner === undefined || owner === user) return undefined
+  const [, stored] = atEndpoint(yield* listOf(owner), data.endpoint) ?? []
+  return stored && { ...stored, owner }
+})
 
-const newRenewal = (user: UserToken, id: string): string =>
-  `${user}.${id}.${randomBytes(32).toString("base64url")}`
-
-export const renewalHash = (secret: string): string =>
-  createHash("sha256").update(secret).digest("base64url")
-
-/** The user and the subscription of a secret; undefined: no secret has this form. */
-export const partsOf = (
-  secret: string
-): { readonly user: UserToken; readonly id: string } | undefined => {
-  const [, user, id] = /^([\w-]{22})\.([0-9a-f]{64})\.[\w-]{43}$/.exec(secret) ?? []
-  return user === undefined || id === undefined ? undefined : { user: user as UserToken, id }
-}
+/** Where a new subscription is: a 201 without Location would name the list (RFC 9110, 15.3.2). */
+const madeAt = (status: 200 | 201, { rootUrl }: Pick<Call, "rootUrl">, id: string) =>
+  status === 201 ? { Location: `${rootUrl}/subscriptions/${id}` } : {}
 
 /** Decides to give a stored subscription another secret. Its timestamp stays. */
 export const refreshed = (
@@ -238,9 +217,16 @@ export const refreshed = (
   )
 }
 
-// The registrations of a stand-in go along when a user takes its subscription.
+/** Whether a request asks for a secret: `Prefer: renewal` (RFC 7240). */
+const asksForRenewal = ({ headers }: ApiRequest): boolean =>
+  (headers["prefer"] ?? "").split(",").some((each) => /^\s*renewal\s*(;|$)/i.test(each))
 
-const response = ok({})
+/** A secret: the pseudonym of the user, the id of the subscription, and 256 random bits. */
+const newRenewal = (user: UserToken, id: string): string =>
+  `${user}.${id}.${randomBytes(32).toString("base64url")}`
+
+export const renewalHash = (secret: string): string =>
+  createHash("sha256").update(secret).digest("base64url")
 
 /** The longest time for the registrations of one stand-in. A repeat goes on where this one ends. */
 const carryMillis = 5_000
@@ -269,3 +255,5 @@ const carryRegistrations = Effect.fnUntraced(
   },
   Effect.timeoutOrElse({ duration: carryMillis, orElse: () => refuse("unavailable") })
 )
+
+const response = ok({})

@@ -1,5 +1,4 @@
 // GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
-
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
@@ -23,60 +22,13 @@ import { forUserInPath, ownerPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
 import { ListedObject, Tombstone, tombstone } from "./form.ts"
 
-/** The header that leads to the next page. */
-const nextHeader = (call: Call, listing: Listing, { more, shown }: Page, limit: number) => {
-  const last = more ? shown.at(-1) : undefined
-  return nextPage(call, {
-    path: `${ownerPath(call)}/subscriptions`,
-    place: last && placeOf(last, listing.sort),
-    limit
-  })
-}
-
 /** The largest PAGINATE_BY. A list with its tombstones is one bucket value (1 MiB). */
 const limitMax = 10_000
 
-const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string, string> =>
-  deprecated
-    ? {
-        Alert: JSON.stringify({
-          code: "soft-eol",
-          message: "_to is deprecated, use _before",
-          url: `${rootUrl}/__api__`
-        })
-      }
-    : {}
-
-const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
-
-/** The response to GET and HEAD. HEAD only counts, unless it needs the URL of the next page. */
-const responseOf = Effect.fnUntraced(function* (
-  list: SubscriptionList,
-  listing: Listing,
-  call: Call
-) {
-  const live = yield* matching(rowsOf(list), listing)
-  const removed = listing.withTombstones ? yield* matching(tombstoneRowsOf(list), listing) : []
-  const rows = [...live, ...removed]
-  const limit = yield* limitOf(listing, limitMax)
-  const isHead = call.request.method === "HEAD"
-  const isCounted = isHead && listing.token === undefined && rows.length <= limit
-  const page = isCounted ? { more: false, shown: rows } : yield* pageOf(rows, listing, limit)
-  const headers = {
-    ...stamp(list.lastModified),
-    "Total-Records": String(live.length),
-    "Total-Objects": String(live.length),
-    ...noStore,
-    ...(yield* nextHeader(call, listing, page, limit)),
-    ...deprecation(listing, call)
-  }
-  if (isHead) return jsonResponse(undefined, headers)
-  const texts = yield* mapInTurns(page.shown, (row) => textOf(row, listing.fields))
-  return jsonResponse(`{"data":[${texts.join()}]}`, headers)
-})
-
 /** The most parsed lists in memory. The largest take 5 MB each; hundreds would take 2 GB. */
 const listsAtOnce = Semaphore.makeUnsafe(32)
+
+const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
 
 export const listGet = operation({
   access: "caller",
@@ -108,13 +60,30 @@ export const listGet = operation({
   }
 })
 
-/**
- * The ended subscriptions that match and that a secret would renew: a browser that is removed must
- * not come back by itself. Filters see only their ids and timestamps, as tombstones have no more.
- */
-const endedIn = Effect.fnUntraced(function* (list: SubscriptionList, listing: Listing) {
-  const ids = new Set((yield* matching(tombstoneRowsOf(list), listing)).map(({ own }) => own["id"]))
-  return renewables(list.tombstones).filter(({ id }) => ids.has(id))
+/** The response to GET and HEAD. HEAD only counts, unless it needs the URL of the next page. */
+const responseOf = Effect.fnUntraced(function* (
+  list: SubscriptionList,
+  listing: Listing,
+  call: Call
+) {
+  const live = yield* matching(rowsOf(list), listing)
+  const removed = listing.withTombstones ? yield* matching(tombstoneRowsOf(list), listing) : []
+  const rows = [...live, ...removed]
+  const limit = yield* limitOf(listing, limitMax)
+  const isHead = call.request.method === "HEAD"
+  const isCounted = isHead && listing.token === undefined && rows.length <= limit
+  const page = isCounted ? { more: false, shown: rows } : yield* pageOf(rows, listing, limit)
+  const headers = {
+    ...stamp(list.lastModified),
+    "Total-Records": String(live.length),
+    "Total-Objects": String(live.length),
+    ...noStore,
+    ...(yield* nextHeader(call, listing, page, limit)),
+    ...deprecation(listing, call)
+  }
+  if (isHead) return jsonResponse(undefined, headers)
+  const texts = yield* mapInTurns(page.shown, (row) => textOf(row, listing.fields))
+  return jsonResponse(`{"data":[${texts.join()}]}`, headers)
 })
 
 export const listDelete = operation({
@@ -173,3 +142,33 @@ export const userListDelete = forUserInPath(
   listDelete,
   "Remove the subscriptions of a user, as when they log out everywhere"
 )
+
+/**
+ * The ended subscriptions that match and that a secret would renew: a browser that is removed must
+ * not come back by itself. Filters see only their ids and timestamps, as tombstones have no more.
+ */
+const endedIn = Effect.fnUntraced(function* (list: SubscriptionList, listing: Listing) {
+  const ids = new Set((yield* matching(tombstoneRowsOf(list), listing)).map(({ own }) => own["id"]))
+  return renewables(list.tombstones).filter(({ id }) => ids.has(id))
+})
+
+/** The header that leads to the next page. */
+const nextHeader = (call: Call, listing: Listing, { more, shown }: Page, limit: number) => {
+  const last = more ? shown.at(-1) : undefined
+  return nextPage(call, {
+    path: `${ownerPath(call)}/subscriptions`,
+    place: last && placeOf(last, listing.sort),
+    limit
+  })
+}
+
+const deprecation = ({ deprecated }: Listing, { rootUrl }: Call): Record<string, string> =>
+  deprecated
+    ? {
+        Alert: JSON.stringify({
+          code: "soft-eol",
+          message: "_to is deprecated, use _before",
+          url: `${rootUrl}/__api__`
+        })
+      }
+    : {}

@@ -16,33 +16,6 @@ import { type Posted, postDoc, readPost, refreshed, store } from "./store.ts"
 
 const warnings = ["The posted keys are not the stored ones, and were ignored: PUT replaces"]
 
-const withWarnings = (response: ApiResponse): ApiResponse => ({
-  ...response,
-  body: { ...(response.body as JsonObject), warnings }
-})
-
-/** A decision on a stored subscription whose response says that the posted keys were ignored. */
-const warned = (
-  decision: Decision<SubscriptionList, SubscriptionCommand>
-): Decision<SubscriptionList, SubscriptionCommand> =>
-  decision._tag === "Change"
-    ? { ...decision, response: (after) => withWarnings(decision.response(after)) }
-    : { ...decision, response: withWarnings(decision.response) }
-
-/** Data of a stored subscription, for a request whose keys are ignored. */
-const asStored = ({ data, vapidKey }: StoredSubscription) => ({ data, vapidKey })
-
-/**
- * A new subscription, with members that only the replaced one has. The page that posts may not know
- * them, such as a label that the user gave to this browser.
- */
-const joined = Effect.fnUntraced(function* (list: SubscriptionList, posted: Posted) {
-  const { replaces = "" } = posted
-  if (!Object.hasOwn(list.subscriptions, replaces)) return posted
-  const data = { ...attributesOf(list.subscriptions[replaces]!.data), ...posted.data }
-  return isTooLarge(data) ? yield* refuse("subscription-too-large") : { ...posted, data }
-})
-
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPost(call, errors)
   const { claimed, id, replaces } = input.posted ?? {}
@@ -54,26 +27,6 @@ const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>
     )
   }
   return input
-})
-
-/** Decides on a subscription that the caller has already. */
-const decideStored = Effect.fnUntraced(function* (
-  call: Call,
-  list: SubscriptionList,
-  posted: Posted,
-  now: number
-) {
-  const stored = list.subscriptions[posted.id]!
-  const { replaces = posted.id } = posted
-  // The former one may be removed already: then this repeats a request.
-  if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
-    return yield* store(call, list, { ...posted, ...asStored(stored) }, now, 200)
-  if (posted.renews) return refreshed(call.caller!, list, posted.id, now, false)
-  const response = ok({ data: viewOf(list, posted.id) }, stamp(stored.lastModified))
-  if (stored.suspended === undefined) return unchanged(response)
-  // The browser is active: send to the subscription again. The response stays the same.
-  const of = { id: posted.id, generation: stored.seq }
-  return changed({ type: "subscription.cleared/1", ...of, by: "user", at: now }, response)
 })
 
 export const subscriptionPost = operation({
@@ -108,4 +61,51 @@ export const subscriptionPost = operation({
     body: PostBody,
     errors: [...postDoc.errors, 404]
   }
+})
+
+/** Decides on a subscription that the caller has already. */
+const decideStored = Effect.fnUntraced(function* (
+  call: Call,
+  list: SubscriptionList,
+  posted: Posted,
+  now: number
+) {
+  const stored = list.subscriptions[posted.id]!
+  const { replaces = posted.id } = posted
+  // The former one may be removed already: then this repeats a request.
+  if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
+    return yield* store(call, list, { ...posted, ...asStored(stored) }, now, 200)
+  if (posted.renews) return refreshed(call.caller!, list, posted.id, now, false)
+  const response = ok({ data: viewOf(list, posted.id) }, stamp(stored.lastModified))
+  if (stored.suspended === undefined) return unchanged(response)
+  // The browser is active: send to the subscription again. The response stays the same.
+  const of = { id: posted.id, generation: stored.seq }
+  return changed({ type: "subscription.cleared/1", ...of, by: "user", at: now }, response)
+})
+
+/**
+ * A new subscription, with members that only the replaced one has. The page that posts may not know
+ * them, such as a label that the user gave to this browser.
+ */
+const joined = Effect.fnUntraced(function* (list: SubscriptionList, posted: Posted) {
+  const { replaces = "" } = posted
+  if (!Object.hasOwn(list.subscriptions, replaces)) return posted
+  const data = { ...attributesOf(list.subscriptions[replaces]!.data), ...posted.data }
+  return isTooLarge(data) ? yield* refuse("subscription-too-large") : { ...posted, data }
+})
+
+/** Data of a stored subscription, for a request whose keys are ignored. */
+const asStored = ({ data, vapidKey }: StoredSubscription) => ({ data, vapidKey })
+
+/** A decision on a stored subscription whose response says that the posted keys were ignored. */
+const warned = (
+  decision: Decision<SubscriptionList, SubscriptionCommand>
+): Decision<SubscriptionList, SubscriptionCommand> =>
+  decision._tag === "Change"
+    ? { ...decision, response: (after) => withWarnings(decision.response(after)) }
+    : { ...decision, response: withWarnings(decision.response) }
+
+const withWarnings = (response: ApiResponse): ApiResponse => ({
+  ...response,
+  body: { ...(response.body as JsonObject), warnings }
 })

@@ -21,13 +21,7 @@ import {
   SubscriptionObject,
   subscriptionExample
 } from "./form.ts"
-import { partsOf, readWith, refreshed, renewalHash, store } from "./store.ts"
-
-/** The put that began a subscription: it names the user. */
-const putAt = Effect.fnUntraced(function* (generation: number) {
-  const stored = yield* (yield* EventLog).at("log", generation)
-  return stored?.message.type === "subscription.put/1" ? stored.message : yield* refuse("forbidden")
-})
+import { readWith, refreshed, renewalHash, store } from "./store.ts"
 
 const read = readWith(readBody(RenewalBody))
 
@@ -40,7 +34,7 @@ export const subscriptionReplace = operation({
   run: Effect.fnUntraced(function* ({ posted }, call) {
     yield* (yield* RequestRates).ofRenewal(call.request.address)
     const secret = posted.secret ?? ""
-    const of = partsOf(secret)
+    const of = secretParts(secret)
     if (of === undefined) return yield* refuse("forbidden")
     const hash = renewalHash(secret)
     const now = yield* Clock.currentTimeMillis
@@ -81,10 +75,19 @@ export const subscriptionReplace = operation({
   }
 })
 
-// The removal of a subscription by a push service, as LOG has it.
+/** The user and the subscription of a secret; undefined: no secret has this form. */
+const secretParts = (
+  secret: string
+): { readonly user: UserToken; readonly id: string } | undefined => {
+  const [, user, id] = /^([\w-]{22})\.([0-9a-f]{64})\.[\w-]{43}$/.exec(secret) ?? []
+  return user === undefined || id === undefined ? undefined : { user: user as UserToken, id }
+}
 
-/** Longest read of the history of one user. The command `restore` reads any history. */
-const historyMillis = 10_000
+/** The put that began a subscription: it names the user. */
+const putAt = Effect.fnUntraced(function* (generation: number) {
+  const stored = yield* (yield* EventLog).at("log", generation)
+  return stored?.message.type === "subscription.put/1" ? stored.message : yield* refuse("forbidden")
+})
 
 /** As `findRemoval`. Refused with 503 when the history of the user takes too long to read. */
 export const removalOf = (user: UserToken, id: string) =>
@@ -92,3 +95,6 @@ export const removalOf = (user: UserToken, id: string) =>
     duration: historyMillis,
     orElse: () => refuse("unavailable")
   })
+
+/** Longest read of the history of one user. The command `restore` reads any history. */
+const historyMillis = 10_000

@@ -1,5 +1,4 @@
 // GET, PUT and DELETE /subscriptions/{id}: one subscription of the caller.
-
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
@@ -26,12 +25,6 @@ import { postDoc, readPut, store } from "./store.ts"
 
 /** Reads `_fields`, and checks `last_modified` as on the list. */
 const read = readQuery(false, ["_fields", "last_modified"])
-
-const targetOf = (existing: JsonObject) => ({
-  timestamp: existing["last_modified"] as number,
-  exists: true,
-  existing
-})
 
 export const subscriptionGet = operation({
   access: "caller",
@@ -88,18 +81,6 @@ export const subscriptionPut = operation({
   }
 })
 
-/**
- * Decides on an id that the list does not have. If a push service ended that subscription, the
- * command voids its secret, so that the browser does not come back by itself.
- */
-const decideUnknown = (list: SubscriptionList, user: string, id: string) => {
-  const unknown = unknownSubscription(id)
-  const removed = renewables(list.tombstones).filter((each) => each.id === id)
-  return removed.length === 0
-    ? unknown
-    : Effect.succeed(changed({ type: "subscription.delete/1", user, removed }, unknown.response))
-}
-
 export const subscriptionDelete = operation({
   access: "caller",
   negotiates: true,
@@ -130,3 +111,21 @@ export const subscriptionDelete = operation({
     errors: [400, 404, 406, 409, 412, 413, 507]
   }
 })
+
+const targetOf = (existing: JsonObject) => ({
+  timestamp: existing["last_modified"] as number,
+  exists: true,
+  existing
+})
+
+/**
+ * Decides on an id that the list does not have. If a push service ended that subscription, the
+ * command voids its secret, so that the browser does not come back by itself.
+ */
+const decideUnknown = (list: SubscriptionList, user: string, id: string) => {
+  const unknown = unknownSubscription(id)
+  const removed = renewables(list.tombstones).filter((each) => each.id === id)
+  return removed.length === 0
+    ? unknown
+    : Effect.succeed(changed({ type: "subscription.delete/1", user, removed }, unknown.response))
+}

@@ -25,6 +25,24 @@ const broadcastsMax = 20
 /** Looks at the newest broadcasts: each reads 200, or finds 20 that could have a push. */
 const looksMax = 5
 
+/** A subscription as operators see it: never its endpoint or its keys. */
+export const Device = Schema.Struct({
+  /** The id of the subscription. */
+  id: Schema.String,
+  /** The host of the push service. */
+  host: Schema.String,
+  push_service: Schema.Literals(pushServiceNames),
+  label: Schema.optionalKey(Schema.String),
+  locale: Schema.optionalKey(Schema.String),
+  /** When its user stored it with these keys first; absent: LOG does not have that. */
+  created: Schema.optionalKey(Schema.Int),
+  last_modified: Schema.Int,
+  /** When a push service took the last of the pushes that are shown beside it. */
+  last_delivered: Schema.optionalKey(Schema.Int),
+  /** Nothing is sent to it, since when and why. */
+  suspended: Schema.optionalKey(Schema.Struct({ reason: Schema.String, at: Schema.Int }))
+}).annotate({ identifier: "Device" })
+
 const Person = Schema.Struct({
   id: Schema.String,
   /** The newest first. */
@@ -42,6 +60,49 @@ const Person = Schema.Struct({
     })
   )
 }).annotate({ identifier: "Person" })
+
+export const userGet = operation({
+  access: "operator",
+  run: Effect.fnUntraced(function* (_, call) {
+    const user = yield* userInPath(call)
+    yield* recordLook(call, user.user)
+    return ok({ data: yield* personOf(user, call.caller!.user) }, noStore)
+  }),
+  doc: {
+    summary: "The devices, the channels and the last pushes of a user",
+    responses: { 200: Schema.Struct({ data: Person }) }
+  }
+})
+
+/** Devices, registrations, channels and last pushes of a user. `by`: who looks; "": a command. */
+export const personOf = Effect.fnUntraced(function* ({ id, user }: User, by = "") {
+  const { subscriptions } = yield* listOf(user)
+  const stored = Object.entries(subscriptions).sort(
+    ([, a], [, b]) => b.lastModified - a.lastModified
+  )
+  const reached = yield* lastOf(user, by)
+  const devices = yield* Effect.forEach(
+    stored,
+    ([subscription, each]) =>
+      Effect.map(deviceOf(subscription, each), (device) => ({
+        ...device,
+        ...deliveredTo(subscription, reached)
+      })),
+    { concurrency: registrationsAtOnce }
+  )
+  const began = yield* registrationsSince(user)
+  const tokens = yield* channelsAt(began.slice(0, channelsMax))
+  const channels = decodeTokens(tokens).map((channel) => ({ id: channel }))
+  const pushes = reached.flatMap(pushesIn)
+  const person: typeof Person.Type = {
+    id,
+    devices,
+    registrations: began.length,
+    channels,
+    pushes
+  }
+  return person
+})
 
 /** The last broadcasts with a push to a user. */
 const lastOf = Effect.fnUntraced(function* (user: UserToken, by: string) {
@@ -78,72 +139,6 @@ const deliveredTo = (id: string, reached: ReadonlyArray<ForUser>) => {
   return times.length === 0 ? {} : { last_delivered: Math.max(...times) }
 }
 
-/** Devices, registrations, channels and last pushes of a user. `by`: who looks; "": a command. */
-export const personOf = Effect.fnUntraced(function* ({ id, user }: User, by = "") {
-  const { subscriptions } = yield* listOf(user)
-  const stored = Object.entries(subscriptions).sort(
-    ([, a], [, b]) => b.lastModified - a.lastModified
-  )
-  const reached = yield* lastOf(user, by)
-  const devices = yield* Effect.forEach(
-    stored,
-    ([subscription, each]) =>
-      Effect.map(deviceOf(subscription, each), (device) => ({
-        ...device,
-        ...deliveredTo(subscription, reached)
-      })),
-    { concurrency: registrationsAtOnce }
-  )
-  const began = yield* registrationsSince(user)
-  const tokens = yield* channelsAt(began.slice(0, channelsMax))
-  const channels = decodeTokens(tokens).map((channel) => ({ id: channel }))
-  const pushes = reached.flatMap(pushesIn)
-  const person: typeof Person.Type = {
-    id,
-    devices,
-    registrations: began.length,
-    channels,
-    pushes
-  }
-  return person
-})
-
-export const userGet = operation({
-  access: "operator",
-  run: Effect.fnUntraced(function* (_, call) {
-    const user = yield* userInPath(call)
-    yield* recordLook(call, user.user)
-    return ok({ data: yield* personOf(user, call.caller!.user) }, noStore)
-  }),
-  doc: {
-    summary: "The devices, the channels and the last pushes of a user",
-    responses: { 200: Schema.Struct({ data: Person }) }
-  }
-})
-
-// A subscription as operators see it: never its endpoint or its keys.
-
-export const Device = Schema.Struct({
-  /** The id of the subscription. */
-  id: Schema.String,
-  /** The host of the push service. */
-  host: Schema.String,
-  push_service: Schema.Literals(pushServiceNames),
-  label: Schema.optionalKey(Schema.String),
-  locale: Schema.optionalKey(Schema.String),
-  /** When its user stored it with these keys first; absent: LOG does not have that. */
-  created: Schema.optionalKey(Schema.Int),
-  last_modified: Schema.Int,
-  /** When a push service took the last of the pushes that are shown beside it. */
-  last_delivered: Schema.optionalKey(Schema.Int),
-  /** Nothing is sent to it, since when and why. */
-  suspended: Schema.optionalKey(Schema.Struct({ reason: Schema.String, at: Schema.Int }))
-}).annotate({ identifier: "Device" })
-
-/** Clients of NATS may have stored anything. */
-const textIn = (name: string, value: unknown) =>
-  typeof value === "string" ? { [name]: value } : {}
-
 export const deviceOf = Effect.fnUntraced(function* (id: string, stored: StoredSubscription) {
   const { data, lastModified, seq, suspended } = stored
   const host = URL.parse(data.endpoint)?.hostname ?? ""
@@ -160,3 +155,7 @@ export const deviceOf = Effect.fnUntraced(function* (id: string, stored: StoredS
   }
   return device
 })
+
+/** Clients of NATS may have stored anything. */
+const textIn = (name: string, value: unknown) =>
+  typeof value === "string" ? { [name]: value } : {}
