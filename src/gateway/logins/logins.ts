@@ -73,7 +73,7 @@ const portierPost = (
   operation({
     access: "anyone",
     crossSite: "open",
-    read: bodyFields,
+    read: (call, errors) => bodyFields(call, errors),
     run: Effect.fnUntraced(function* (fields, call) {
       return yield* visiting(yield* pagesOf("portier", "portier"), page, fields, call, 302)
     }),
