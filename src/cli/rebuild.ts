@@ -17,8 +17,9 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { type MemoryBuckets, makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
 import type { Mark } from "#nats/kv/values.ts"
 import type { StreamKey } from "#nats/stream/append.ts"
+import { gaveUp } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import type { Stored } from "#nats/stream/stored.ts"
+import { passedOver, type Stored } from "#nats/stream/stored.ts"
 import { start as startProjector } from "#projection/projector.ts"
 import { type BucketName, buckets, keys, metaKey, projections } from "#streams/buckets.ts"
 import { type FollowerName, followerNames, followers } from "#streams/followers.ts"
@@ -26,7 +27,7 @@ import { storedForm, streams } from "#streams/index.ts"
 import { parseOfBroadcast } from "#streams/subjects.ts"
 import { start as startTally } from "#tally/tally.ts"
 import { makeEnded } from "./nats/ended.ts"
-import { type Fact, readHistory } from "./nats/history.ts"
+import { type Fact, type History, readHistory } from "./nats/history.ts"
 import { holdLease } from "./nats/leases.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { pauseWork } from "./nats/pause.ts"
@@ -40,12 +41,12 @@ const batchMax = 256
 
 /**
  * Applies a stream from its beginning to its present end, and writes the checkpoint for the
- * follower.
+ * follower. `taken`: what to apply of a message.
  */
 const replayInto = Effect.fnUntraced(function* (
   name: FollowerName,
   follower: Follower,
-  wanted: (stored: Stored) => boolean
+  taken: (stored: Stored) => Stored | undefined
 ) {
   const log = yield* EventLog
   const { checkpoint, filters, stream } = followers[name]
@@ -62,7 +63,8 @@ const replayInto = Effect.fnUntraced(function* (
     yield* log.replay(stream satisfies StreamKey, filters, (stored) => {
       if (stored.seq <= before) return Effect.void
       last = { seq: stored.seq, at: stored.at }
-      if (wanted(stored)) batch.push(stored)
+      const one = taken(stored)
+      if (one !== undefined) batch.push(one)
       return batch.length < batchMax ? Effect.void : flush
     })
     yield* flush
@@ -124,19 +126,23 @@ const silent = Watermark.of({
 })
 
 /** Folds the streams into memory, up to their present ends. */
-const foldAll = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>, taken: number) {
+const foldAll = Effect.fnUntraced(function* (
+  { facts, givenUp }: Pick<History, "facts" | "givenUp">,
+  taken: number
+) {
   const memory = makeMemoryBuckets()
   const ended = yield* makeEnded
   // Skip what WORK still has of a broadcast whose plan has expired: its final counts include it.
   const forgotten = new Set(facts.map(({ progress }) => progress.broadcast))
-  const wanted = ({ subject }: Stored) => !forgotten.has(parseOfBroadcast(subject)?.broadcast ?? 0)
+  const counted = (stored: Stored) =>
+    forgotten.has(parseOfBroadcast(stored.subject)?.broadcast ?? 0) ? undefined : stored
   yield* Effect.gen(function* () {
     yield* replayInto("projector", yield* startProjector, (stored) => {
       ended.see(stored)
-      return true
+      return givenUp.has(stored.seq) ? passedOver(stored, gaveUp) : stored
     })
     yield* ended.forget(memory)
-    yield* replayInto("tally", yield* startTally(0), wanted).pipe(
+    yield* replayInto("tally", yield* startTally(0), counted).pipe(
       // The service logged these broadcasts when they finished.
       Effect.provideService(References.MinimumLogLevel, "Warn")
     )
@@ -188,8 +194,8 @@ const writePaused = Effect.fnUntraced(function* (
 
 const foldAndWrite = Effect.fnUntraced(function* (replicas: number) {
   const { lastWork, taken } = yield* fitWorkToLog
-  const { facts, floors } = yield* readHistory(lastWork)
-  const memory = yield* foldAll(facts, taken)
+  const { floors, ...history } = yield* readHistory(lastWork)
+  const memory = yield* foldAll(history, taken)
   const anew = yield* unreadable(floors)
   return anew.length === 0
     ? yield* writeBuckets(memory)

@@ -2,6 +2,7 @@
 // each start names the change that it follows, so NATS stores one, and no lease is waited for.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { runForever } from "#nats/connection/forever.ts"
 import { type Scheduled, type States, soonMillis } from "#nats/follower/states.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -32,26 +33,29 @@ const startOne = Effect.fnUntraced(function* (
   )
 })
 
-/** Starts what is due, again and again. */
-export const startDue = Effect.fnUntraced(function* (tools: Tools) {
+/** Starts what is due, again and again, also after a failure. */
+export const startDue = (tools: Tools) =>
+  Effect.andThen(
+    tools.states.known,
+    runForever(
+      startEach(tools),
+      "500 millis",
+      makeRateLimitedLog("scheduled broadcasts cannot be started", Effect.logError)
+    )
+  )
+
+const startEach = Effect.fnUntraced(function* (tools: Tools) {
   const { states } = tools
-  const warn = makeRateLimitedLog("scheduled broadcasts cannot be started", Effect.logError)
-  yield* states.known
   while (true) {
     const now = yield* Clock.currentTimeMillis
     const scheduled = yield* states.scheduled
     const due = scheduled.filter(({ startsAt }) => startsAt <= now)
-    const againMillis = yield* Effect.forEach(due, (each) => startOne(tools, each), {
+    yield* Effect.forEach(due, (each) => startOne(tools, each), {
       concurrency: startsAtOnce,
       discard: true
-    }).pipe(
-      Effect.as(heardMillis),
-      Effect.catchTag("NatsUnavailable", ({ cause }) =>
-        Effect.as(warn({ reason: String(cause) }), soonMillis)
-      )
-    )
+    })
     const first = scheduled.reduce((least, { startsAt }) => Math.min(least, startsAt), Infinity)
-    const waitMillis = due.length > 0 ? againMillis : Math.min(first - now, soonMillis)
+    const waitMillis = due.length > 0 ? heardMillis : Math.min(first - now, soonMillis)
     yield* Effect.raceFirst(Effect.sleep(waitMillis), states.scheduling)
   }
 })

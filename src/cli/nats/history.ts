@@ -1,6 +1,7 @@
 // The parts of the streams that a rebuild reads beside the messages that the followers fold.
 import * as Effect from "effect/Effect"
 import type { Progress } from "#domain/progress/progress.ts"
+import { gaveUp } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
@@ -12,8 +13,8 @@ export interface Fact {
 }
 
 /**
- * The final counts of broadcasts that WORK has no longer or not to their end, and the revisions
- * that its jobs wait for.
+ * The final counts of broadcasts that WORK has no longer or not to their end, the commands that the
+ * projector gave up, and the revisions that jobs of WORK wait for.
  */
 export const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   const log = yield* EventLog
@@ -36,5 +37,12 @@ export const readHistory = Effect.fnUntraced(function* (lastWork: number) {
     const progress = JSON.parse(text) as Progress
     facts.push({ channel, progress: { ...progress, seq: Math.min(progress.seq, lastWork) } })
   })
-  return { facts, floors: { subscriptions, registrations } }
+  /** Sequences. A rebuild passes over them, too: it would die on them. */
+  const givenUp = new Set<number>()
+  yield* log.replay("log", [filters.rejected], ({ message }) => {
+    if (message.type === "command.rejected/1" && message.reason === gaveUp)
+      givenUp.add(message.command)
+  })
+  return { facts, givenUp, floors: { subscriptions, registrations } }
 })
+export type History = Effect.Success<ReturnType<typeof readHistory>>

@@ -1,6 +1,7 @@
 // Followers: apply a stream in order from a checkpoint, in one process at a time. The header of
 // streams/followers.ts says why a durable consumer cannot do this.
 
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -15,7 +16,8 @@ import { Processes } from "../connection/processes.ts"
 import type { WorkTally } from "../connection/work-tally.ts"
 import { Buckets } from "../kv/bucket.ts"
 import type { Mark, Revisions } from "../kv/values.ts"
-import type { Stored } from "../stream/stored.ts"
+import { deathsMax, gaveUp } from "../stream/consumer.ts"
+import { passedOver, type Stored } from "../stream/stored.ts"
 import { type Checkpoint, readCheckpoint, saveCheckpoint } from "./checkpoint.ts"
 import { followerFaults } from "./follower-check.ts"
 import { arrival, batchMax, openInbox, takeBatch } from "./inbox.ts"
@@ -69,7 +71,8 @@ export class Followers extends Context.Service<
       const { tally } = yield* Processes
       const context: RunContext = { nats, buckets, tally, holder, running: new Set() }
       return Followers.of({
-        follow: (name, start) => forever(name, leased(context, name, run(context, name, start))),
+        follow: (name, start) =>
+          forever(name, leased(context, name, run(context, name, start, noDeaths(name)))),
         hold: (name, held) => forever(name, leased(context, name, held)),
         runs: (name) => context.running.has(name)
       })
@@ -117,15 +120,69 @@ const leased = <R>(
  * Runs the follower from its checkpoint until it fails. Fails at once if the stream is not the one
  * that the checkpoint was made from: `start` announces how far the buckets are.
  */
-const run = <R>(context: RunContext, name: FollowerName, start: Start<R>) =>
+const run = <R>(context: RunContext, name: FollowerName, start: Start<R>, deaths: Deaths) =>
   Effect.gen(function* () {
     const { buckets, nats } = context
     const [fault] = yield* followerFaults(nats, buckets, name)
     if (fault !== undefined) return yield* unavailable(`follow ${name}`)(new Error(fault))
     const checkpoint = yield* readCheckpoint(buckets, name)
     const follower = yield* start(checkpoint.seq)
-    return yield* applyAll(context, follower, checkpoint)
+    return yield* applyAll(context, follower, checkpoint, deaths)
   }).pipe(Effect.scoped)
+
+/**
+ * The deaths of a follower's runs in this process. A message on which each run dies would stop the
+ * follower for ever, and with it every message behind.
+ */
+interface Deaths {
+  /** Messages up to this one are applied one by one, so that the deadly one is known. */
+  singlyUpTo: number
+  /** By the sequence of the message. */
+  readonly counts: Map<number, number>
+  readonly passedOver: ReturnType<typeof makeRateLimitedLog>
+}
+const noDeaths = (name: FollowerName): Deaths => ({
+  singlyUpTo: 0,
+  counts: new Map(),
+  passedOver: makeRateLimitedLog(
+    `${name}: a message failed ${deathsMax} times and is passed over: report this defect`,
+    Effect.logError
+  )
+})
+
+const ifDies =
+  (note: () => void) =>
+  <E, R>(apply: Effect.Effect<void, E, R>) =>
+    Effect.tapCause(apply, (cause) =>
+      Effect.sync(() => {
+        if (Cause.hasDies(cause)) note()
+      })
+    )
+
+const applyBatch = (follower: Follower, batch: ReadonlyArray<Stored>, deaths: Deaths) =>
+  batch[0]!.seq <= deaths.singlyUpTo
+    ? Effect.forEach(batch, (each) => applyOne(follower, each, deaths), { discard: true })
+    : Effect.suspend(() => follower.apply(batch)).pipe(
+        ifDies(() => {
+          deaths.singlyUpTo = batch.at(-1)!.seq
+        })
+      )
+
+/** Where the follower dies on the malformed form, too, the run ends: nothing else would be right. */
+const applyOne = Effect.fnUntraced(function* (
+  follower: Follower,
+  stored: Stored,
+  { counts, passedOver: warn }: Deaths
+) {
+  const { seq, subject } = stored
+  const count = counts.get(seq) ?? 0
+  if (count < deathsMax)
+    return yield* Effect.suspend(() => follower.apply([stored])).pipe(
+      ifDies(() => void counts.set(seq, count + 1))
+    )
+  yield* follower.apply([passedOver(stored, gaveUp)])
+  yield* warn({ seq, subject })
+})
 
 type Last = Pick<Mark, "seq" | "at"> | undefined
 
@@ -136,7 +193,8 @@ const latest = (last: Last, { at, seq }: Stored): Last =>
 const applyAll = Effect.fnUntraced(function* (
   { buckets, nats, tally }: RunContext,
   follower: Follower,
-  checkpoint: Checkpoint
+  checkpoint: Checkpoint,
+  deaths: Deaths
 ) {
   const { name } = checkpoint
   const { pauseMillis } = followers[name]
@@ -150,7 +208,7 @@ const applyAll = Effect.fnUntraced(function* (
     yield* Effect.raceFirst(arrival(inbox), nextMultiple(checkpointMillis))
     if (inbox.waiting.length > 0) {
       const batch = takeBatch(inbox)
-      yield* follower.apply(batch)
+      yield* applyBatch(follower, batch, deaths)
       tally.end(checkpoint.name)
       applied = batch.at(-1)!.seq
       last = latest(last, batch.at(-1)!)

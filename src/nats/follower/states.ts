@@ -5,7 +5,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
 import {
   changeIn,
@@ -22,11 +21,11 @@ import { filters } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { unavailable } from "../connection/errors.ts"
+import { runForever } from "../connection/forever.ts"
 import { EventLog } from "../stream/event-log.ts"
 import type { Stored } from "../stream/stored.ts"
 import { arrival, openInbox, takeBatch } from "./inbox.ts"
 
-const again = Schedule.spaced("250 millis")
 /**
  * The broadcasts that wait are read once in this time anyway. A reading takes milliseconds where
  * 100,000 wait, so one that starts later does not cause a reading of its own.
@@ -65,11 +64,7 @@ export class States extends Context.Service<
       const { changes, scheduled } = index
       const latch = Latch.makeUnsafe()
       const warn = makeRateLimitedLog("states of broadcasts cannot be followed", Effect.logError)
-      yield* follow(index, latch).pipe(
-        Effect.tapError(({ cause }) => warn({ reason: String(cause) })),
-        Effect.retry(again),
-        Effect.forkScoped
-      )
+      yield* Effect.forkScoped(runForever(follow(index, latch), "250 millis", warn))
       return States.of({
         orderOf: ({ broadcast, run }) => orderOf(changes.get(broadcast)?.change, run),
         runOf: (broadcast) => changes.get(broadcast)?.change.run ?? 0,

@@ -68,13 +68,14 @@ const failedAfterMillis = 5_000
  * A message whose handler died so often in this process is given up or kept: it would die for ever.
  * A handler that fails, because NATS is away or full, is not the message's fault, and tries again.
  */
-const deathsMax = 5
+export const deathsMax = 5
 /**
  * The longest delay of a kept message. A shard that dies after it sent pushes, and before it stored
  * their outcomes, sends them again each time.
  */
 const keptMillisMax = 60 * 60_000
-const gaveUp = `the service failed on this message ${deathsMax} times: its log says why`
+/** Why a message is given up, as its rejection or its end says. */
+export const gaveUp = `the service failed on this message ${deathsMax} times: its log says why`
 /**
  * Messages whose deaths are counted at a time, about 100 bytes each: as many as `deliver` may have
  * in hand. A consumer without such a limit may have more, and those beyond wait for room.

@@ -82,6 +82,16 @@ export const copyOf = ({ at, header, message, seq, subject, text }: Stored): Sto
   header
 })
 
+/** The message as one that means nothing, for this reason: a fold passes over it. */
+export const passedOver = ({ at, header, seq, subject, text }: Stored, reason: string): Stored => ({
+  subject,
+  seq,
+  at,
+  message: { type: "malformed", reason },
+  text,
+  header
+})
+
 // A function of its own: a copy has the function, and must not hold the message by it.
 const headerOf =
   (headers: ReadHeaders): Stored["header"] =>
