@@ -1,10 +1,10 @@
 // GET /dead: how many pushes were given up, and why. For operators.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { listDeadLetters } from "#broadcasts/dead-letters.ts"
 import { broadcastIdIn } from "#domain/broadcast.ts"
 import type { DeadLetter } from "#domain/job.ts"
 import { pushServiceOf } from "#domain/subscription/push-services.ts"
-import { listDeadLetters } from "#nats/broadcasts/dead-letters.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { ErrorDetail } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"

@@ -2,9 +2,9 @@
 import * as Effect from "effect/Effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { DeadLetter } from "#domain/job.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { filters } from "#streams/subjects.ts"
-import { EventLog } from "../stream/event-log.ts"
-import type { Stored } from "../stream/stored.ts"
 
 /** Dead letters that are read at once, in 200 KB. */
 const readMax = 500
