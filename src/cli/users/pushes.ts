@@ -3,9 +3,9 @@
 
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { type ForUser, listForUser, pushesTo } from "#broadcasts/for-user.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"
-import { type ForUser, listForUser, pushesTo } from "#nats/broadcasts/for-user.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
 import { readsOfCommandMax, startedIn } from "#nats/broadcasts/started-in.ts"
 import { standingOf } from "#nats/broadcasts/state.ts"

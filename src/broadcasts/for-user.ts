@@ -1,17 +1,16 @@
 // The broadcasts that could go to one user, with the pushes to the user, the newest first. No index
 // is stored: the outcomes of a shard have one subject, and the shard follows from the user.
-
 import * as Effect from "effect/Effect"
 import type { PushResult } from "#domain/outcome.ts"
+import { type Listed, listBroadcasts, type Selection } from "#nats/broadcasts/list.ts"
+import { firstPush, listPushes, type PushPlace } from "#nats/broadcasts/pushes.ts"
+import { readOn } from "#nats/broadcasts/read-on.ts"
+import { startedIn } from "#nats/broadcasts/started-in.ts"
+import type { Origin } from "#nats/broadcasts/state.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, directToken, type UserToken } from "#streams/tokens.ts"
-import { EventLog } from "../stream/event-log.ts"
-import { readRecipients } from "../stream/whole-broadcast.ts"
-import { type Listed, listBroadcasts, type Selection } from "./list.ts"
-import { firstPush, listPushes, type PushPlace } from "./pushes.ts"
-import { readOn } from "./read-on.ts"
-import { startedIn } from "./started-in.ts"
-import type { Origin } from "./state.ts"
 
 /** Broadcasts whose pushes are read at once. */
 const readsAtOnce = 8
