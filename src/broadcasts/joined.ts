@@ -4,9 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Caches, MemoryCache } from "#memory/cache-memory.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import { Buckets } from "../kv/bucket.ts"
 
 /** Of V8's heap, for a channel in memory, without its name. */
 const channelBytes = 300
