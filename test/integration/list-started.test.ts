@@ -1,9 +1,9 @@
 // A broadcast that was accepted before the wanted time and started in it is found by its start.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
+import { listBroadcasts } from "#broadcasts/list.ts"
 import { startHeader } from "#domain/broadcast-start.ts"
 import { provision } from "#nats/admin/provision.ts"
-import { listBroadcasts } from "#nats/broadcasts/list.ts"
 import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

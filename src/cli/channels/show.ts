@@ -1,10 +1,10 @@
 // `bellcast channel show CHANNEL`: its counts, whom grants name, and what was sent to it last.
 
 import * as Effect from "effect/Effect"
+import { listBroadcasts } from "#broadcasts/list.ts"
 import { noPublishers } from "#domain/publisher.ts"
 import { viewOf } from "#gateway/broadcasts/view.ts"
 import { channelCounts } from "#gateway/channels/channel.ts"
-import { listBroadcasts } from "#nats/broadcasts/list.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { channelBytesMax, channelToken, isChannelToken } from "#streams/tokens.ts"

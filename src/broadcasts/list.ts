@@ -3,12 +3,12 @@
 import * as Effect from "effect/Effect"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import type { BroadcastState } from "#domain/broadcast-state.ts"
+import { startedIn } from "#nats/broadcasts/started-in.ts"
+import { type Origin, originIn, type Standing, standingsOf } from "#nats/broadcasts/state.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import { EventLog } from "../stream/event-log.ts"
-import type { Stored } from "../stream/stored.ts"
-import { startedIn } from "./started-in.ts"
-import { type Origin, originIn, type Standing, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMaxDefault = 100
