@@ -2,8 +2,8 @@
 // is stored: the outcomes of a shard have one subject, and the shard follows from the user.
 import * as Effect from "effect/Effect"
 import { type Listed, listBroadcasts, type Selection } from "#broadcasts/list.ts"
+import { firstPush, listPushes, type PushPlace } from "#broadcasts/pushes.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import { firstPush, listPushes, type PushPlace } from "#nats/broadcasts/pushes.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
 import { startedIn } from "#nats/broadcasts/started-in.ts"
 import type { Origin } from "#nats/broadcasts/state.ts"

@@ -7,6 +7,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { type Push, pushOf } from "#broadcasts/pushes.ts"
 import { gatewaySource, publisherOf, redrivenBy } from "#domain/broadcast-publisher.ts"
 import type { BroadcastState } from "#domain/broadcast-state.ts"
 import { pushKey } from "#domain/outcome.ts"
@@ -17,7 +18,6 @@ import {
   startProgress,
   waiting
 } from "#domain/progress/progress.ts"
-import { type Push, pushOf } from "#nats/broadcasts/pushes.ts"
 import { endOf, stateFrom } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"

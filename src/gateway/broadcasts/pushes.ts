@@ -2,10 +2,10 @@
 // endpoint.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { listPushes } from "#broadcasts/pushes.ts"
 import { Fate, type PushResult } from "#domain/outcome.ts"
 import { pushServiceNames, pushServiceOf } from "#domain/subscription/push-services.ts"
 import { Identity } from "#identity/identity.ts"
-import { listPushes } from "#nats/broadcasts/pushes.ts"
 import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"

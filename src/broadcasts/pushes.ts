@@ -2,11 +2,11 @@
 import * as Effect from "effect/Effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { PushResult } from "#domain/outcome.ts"
+import type { Origin } from "#nats/broadcasts/state.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { shardOf, type UserToken } from "#streams/tokens.ts"
-import { EventLog } from "../stream/event-log.ts"
-import type { Stored } from "../stream/stored.ts"
-import type { Origin } from "./state.ts"
 
 /** Outcomes of shards that are read at once: 1,024 pushes, in 200 KB. */
 const messagesAtOnce = 16
