@@ -4,9 +4,9 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { bodyHeaders, givenHeaders, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
 import { byHeaders } from "#domain/broadcast-publisher.ts"
+import { type Origin, standingOf } from "#nats/broadcasts/state.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import { EventLog } from "../stream/event-log.ts"
-import { type Origin, standingOf } from "./state.ts"
 
 /** The reason why a broadcast is not sent again. */
 export class NotRedriven extends Data.TaggedError("NotRedriven")<{
