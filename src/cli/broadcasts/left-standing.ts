@@ -2,8 +2,8 @@
 // broadcast is accepted.
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import { scheduledBroadcasts } from "#broadcasts/scheduled.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
-import { scheduledBroadcasts } from "#nats/broadcasts/scheduled.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import type { ChannelToken } from "#streams/tokens.ts"

@@ -2,13 +2,13 @@
 import * as Effect from "effect/Effect"
 import { laterStart } from "#domain/broadcast-start.ts"
 import { changeIn, stateAfter } from "#domain/broadcast-state.ts"
+import { type Origin, originIn, originOf, standingsOf } from "#nats/broadcasts/state.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { unavailable } from "#nats/connection/errors.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { consumerInfo } from "#nats/stream/info.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseState } from "#streams/subjects.ts"
-import { Nats } from "../connection/connection.ts"
-import { unavailable } from "../connection/errors.ts"
-import { EventLog } from "../stream/event-log.ts"
-import { consumerInfo } from "../stream/info.ts"
-import { type Origin, originIn, originOf, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMax = 100
