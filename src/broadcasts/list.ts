@@ -1,9 +1,9 @@
 // Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards, and after
 // that those broadcasts that were accepted too early, but started in time.
 import * as Effect from "effect/Effect"
+import { startedIn } from "#broadcasts/started-in.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import type { BroadcastState } from "#domain/broadcast-state.ts"
-import { startedIn } from "#nats/broadcasts/started-in.ts"
 import { type Origin, originIn, type Standing, standingsOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"

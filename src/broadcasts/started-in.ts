@@ -1,9 +1,9 @@
 // The broadcasts that started in a span of time, from the changes of states in LOG.
 import * as Effect from "effect/Effect"
 import type { BroadcastScheduled } from "#domain/broadcast-state.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { typeHeader } from "#nats/stream/stored.ts"
 import { filters } from "#streams/subjects.ts"
-import { EventLog } from "../stream/event-log.ts"
-import { typeHeader } from "../stream/stored.ts"
 
 /** Changes of states that are read at once: one with a payload has up to 32 KiB. */
 const readMax = 100
