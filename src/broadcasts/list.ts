@@ -2,9 +2,9 @@
 // that those broadcasts that were accepted too early, but started in time.
 import * as Effect from "effect/Effect"
 import { startedIn } from "#broadcasts/started-in.ts"
+import { type Origin, originIn, type Standing, standingsOf } from "#broadcasts/state.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import type { BroadcastState } from "#domain/broadcast-state.ts"
-import { type Origin, originIn, type Standing, standingsOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"

@@ -1,8 +1,8 @@
 // The pushes of a broadcast with their last outcomes, in pages from WORK.
 import * as Effect from "effect/Effect"
+import type { Origin } from "#broadcasts/state.ts"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import type { Origin } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"

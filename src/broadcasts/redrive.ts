@@ -2,9 +2,9 @@
 // or expired: for requests and for the command alike.
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import { type Origin, standingOf } from "#broadcasts/state.ts"
 import { bodyHeaders, givenHeaders, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
 import { byHeaders } from "#domain/broadcast-publisher.ts"
-import { type Origin, standingOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 

@@ -1,8 +1,8 @@
 // The broadcasts that wait for their start.
 import * as Effect from "effect/Effect"
+import { type Origin, originIn, originOf, standingsOf } from "#broadcasts/state.ts"
 import { laterStart } from "#domain/broadcast-start.ts"
 import { changeIn, stateAfter } from "#domain/broadcast-state.ts"
-import { type Origin, originIn, originOf, standingsOf } from "#nats/broadcasts/state.ts"
 import { Nats } from "#nats/connection/connection.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

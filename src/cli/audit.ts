@@ -8,6 +8,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type Push, pushOf } from "#broadcasts/pushes.ts"
+import { endOf, stateFrom } from "#broadcasts/state.ts"
 import { gatewaySource, publisherOf, redrivenBy } from "#domain/broadcast-publisher.ts"
 import type { BroadcastState } from "#domain/broadcast-state.ts"
 import { pushKey } from "#domain/outcome.ts"
@@ -18,7 +19,6 @@ import {
   startProgress,
   waiting
 } from "#domain/progress/progress.ts"
-import { endOf, stateFrom } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readRecipients } from "#nats/stream/whole-broadcast.ts"

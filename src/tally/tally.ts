@@ -2,6 +2,7 @@
 // broadcast is finished.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { originOf } from "#broadcasts/state.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import {
   type ChannelPushes,
@@ -18,7 +19,6 @@ import {
 } from "#domain/progress/progress.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
-import { originOf } from "#nats/broadcasts/state.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { Followers } from "#nats/follower/follower.ts"

@@ -1,7 +1,7 @@
 // The standings of a broadcast that a watcher learns of: a replica may be behind.
 import { assert, it } from "vitest"
+import type { Standing } from "#broadcasts/state.ts"
 import { startProgress } from "#domain/progress/progress.ts"
-import type { Standing } from "#nats/broadcasts/state.ts"
 import { follows } from "#nats/broadcasts/watch.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 

@@ -1,8 +1,8 @@
 // `bellcast broadcast show BROADCAST`: its state, who published it, and what became of its pushes.
 import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
+import { standingOf } from "#broadcasts/state.ts"
 import { detailedViewOf, type Shown } from "#gateway/broadcasts/view.ts"
-import { standingOf } from "#nats/broadcasts/state.ts"
 import { printable } from "#telemetry/printable.ts"
 import { broadcastArgument, demandBroadcast } from "../nats/broadcast.ts"
 import { showOne } from "../nats/show-one.ts"

@@ -1,7 +1,7 @@
 // The argument BROADCAST of verbs: the sequence of the broadcast's command in LOG.
 import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
-import { originIn } from "#nats/broadcasts/state.ts"
+import { originIn } from "#broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { commandKind } from "#streams/subjects.ts"
 import { failed } from "../terminal/failed.ts"

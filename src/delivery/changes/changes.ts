@@ -4,12 +4,12 @@
 // store a job later.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { originOf } from "#broadcasts/state.ts"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { changeIn, type StateChange } from "#domain/broadcast-state.ts"
 import { countsOf } from "#domain/progress/progress.ts"
-import { originOf } from "#nats/broadcasts/state.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import { jsonHash } from "#basics/json-hash.ts"
 import { makeShares } from "#basics/shares.ts"
-import { isFinal, type Origin, type Standing, standingOf } from "#nats/broadcasts/state.ts"
+import { isFinal, type Origin, type Standing, standingOf } from "#broadcasts/state.ts"
 import { followBroadcast } from "#nats/broadcasts/watch.ts"
 import { eventStreamsOpen } from "#telemetry/request-metrics.ts"
 import { findOwn } from "../broadcasts/broadcast.ts"

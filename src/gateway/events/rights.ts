@@ -1,7 +1,7 @@
 // The end of a caller's rights while a stream is open.
 import * as Effect from "effect/Effect"
+import type { Origin } from "#broadcasts/state.ts"
 import { Identity } from "#identity/identity.ts"
-import type { Origin } from "#nats/broadcasts/state.ts"
 import { maySee } from "../broadcasts/broadcast.ts"
 import type { Call } from "../http/request.ts"
 

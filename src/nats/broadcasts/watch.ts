@@ -3,8 +3,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
+import { isFinal, type Origin, type Standing, standingsNearby } from "#broadcasts/state.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { isFinal, type Origin, type Standing, standingsNearby } from "./state.ts"
 
 /** The time between two reads of watched broadcasts. Their counts are stored once a second. */
 const pollMillis = 250

@@ -19,13 +19,13 @@ import {
 import type { Failures } from "#domain/progress/failures.ts"
 import type { Progress } from "#domain/progress/progress.ts"
 import { millisOf } from "#domain/timestamp.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { readParts } from "#nats/kv/read-parts.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
 import { parseBroadcast, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import { Buckets } from "../kv/bucket.ts"
-import { readParts } from "../kv/read-parts.ts"
-import { EventLog } from "../stream/event-log.ts"
-import type { Stored } from "../stream/stored.ts"
 
 /** A broadcast as LOG has it. */
 export interface Origin {
