@@ -1,6 +1,6 @@
 // The layer with all services of src/nats/, for main.ts, the CLI and tests.
 import * as Layer from "effect/Layer"
-import { BroadcastWatch } from "./broadcasts/watch.ts"
+import { BroadcastWatch } from "#broadcasts/watch.ts"
 import { Nats, type NatsOptions } from "./connection/connection.ts"
 import { Micro } from "./connection/micro.ts"
 import { Processes } from "./connection/processes.ts"

@@ -1,8 +1,8 @@
 // The standings of a broadcast that a watcher learns of: a replica may be behind.
 import { assert, it } from "vitest"
 import type { Standing } from "#broadcasts/state.ts"
+import { follows } from "#broadcasts/watch.ts"
 import { startProgress } from "#domain/progress/progress.ts"
-import { follows } from "#nats/broadcasts/watch.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 
 const plan = {
