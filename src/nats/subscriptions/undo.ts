@@ -6,8 +6,8 @@ import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subsc
 import { validRenewalIn } from "#domain/subscription/tombstone.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { type Removal, suspended } from "#subscriptions/removals.ts"
 import { Buckets } from "../kv/bucket.ts"
-import { type Removal, suspended } from "./removals.ts"
 
 /**
  * Whether another user has stored a removed subscription since, also one who lost it again.

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
 import { removedBy } from "#domain/subscription/owners.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseSubscription, subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { EventLog } from "../stream/event-log.ts"
-import type { Stored } from "../stream/stored.ts"
 
 /** Stands for a cause where the subscription was suspended, not removed. */
 export const suspended = "suspended"
