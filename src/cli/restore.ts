@@ -15,7 +15,6 @@ import type { SubscriptionQuota } from "#domain/subscription/quota.ts"
 import { emptyList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { isStoredByAnother, undoing } from "#nats/subscriptions/undo.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
@@ -26,6 +25,7 @@ import {
   suspended,
   type UserRemovals
 } from "#subscriptions/removals.ts"
+import { isStoredByAnother, undoing } from "#subscriptions/undo.ts"
 import { printable } from "#telemetry/printable.ts"
 import { isRejected } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"

@@ -4,10 +4,10 @@ import { endpointHash, isMoved, lastOwnerOf, noOwners } from "#domain/subscripti
 import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { validRenewalIn } from "#domain/subscription/tombstone.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { type Removal, suspended } from "#subscriptions/removals.ts"
-import { Buckets } from "../kv/bucket.ts"
 
 /**
  * Whether another user has stored a removed subscription since, also one who lost it again.
