@@ -1,10 +1,10 @@
 // The delivery stage: shard jobs and retries, both through one sender and one set of permits.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { States } from "#broadcasts/states.ts"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { Settings } from "#config"
 import { Caches } from "#memory/cache-memory.ts"
-import { States } from "#nats/follower/states.ts"
 import { Consumers, keep } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { makeChanges } from "./changes/changes.ts"

@@ -2,8 +2,8 @@
 // each start names the change that it follows, so NATS stores one, and no lease is waited for.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { type Scheduled, type States, soonMillis } from "#broadcasts/states.ts"
 import { runForever } from "#nats/connection/forever.ts"
-import { type Scheduled, type States, soonMillis } from "#nats/follower/states.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

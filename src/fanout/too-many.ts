@@ -1,8 +1,8 @@
 // Bounds the broadcasts that wait for their start. A gateway refuses a request beyond the bound;
 // NATS clients publish commands that nobody refuses, so the planner rejects those.
 import * as Effect from "effect/Effect"
+import type { States } from "#broadcasts/states.ts"
 import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
-import type { States } from "#nats/follower/states.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { subjects } from "#streams/subjects.ts"

@@ -1,8 +1,8 @@
 // The index of broadcasts that wait for their start.
 import { Effect, Fiber, Layer } from "effect"
 import { assert, it } from "vitest"
+import { States } from "#broadcasts/states.ts"
 import { provision } from "#nats/admin/provision.ts"
-import { States } from "#nats/follower/states.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"

@@ -5,6 +5,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
+import { States } from "#broadcasts/states.ts"
 import { Settings } from "#config"
 import {
   attemptsMaxOf,
@@ -15,7 +16,6 @@ import {
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import { otherPushService, pushServiceAt } from "#domain/subscription/push-services.ts"
-import { States } from "#nats/follower/states.ts"
 import { freshId } from "#nats/stream/append.ts"
 import { HandlerProgress } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

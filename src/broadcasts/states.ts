@@ -16,15 +16,15 @@ import {
 } from "#domain/broadcast-state.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import { millisOf } from "#domain/timestamp.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { unavailable } from "#nats/connection/errors.ts"
+import { runForever } from "#nats/connection/forever.ts"
+import { arrival, openInbox, takeBatch } from "#nats/follower/inbox.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { filters } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { Nats } from "../connection/connection.ts"
-import { unavailable } from "../connection/errors.ts"
-import { runForever } from "../connection/forever.ts"
-import { EventLog } from "../stream/event-log.ts"
-import type { Stored } from "../stream/stored.ts"
-import { arrival, openInbox, takeBatch } from "./inbox.ts"
 
 /**
  * The broadcasts that wait are read once in this time anyway. A reading takes milliseconds where
