@@ -1,4 +1,6 @@
 // Reads a broadcast: what its jobs share, or the reason why it cannot be sent.
+
+import type { WholeBroadcast } from "#broadcasts/whole-broadcast.ts"
 import {
   broadcastIdIn,
   expiresAtOf,
@@ -14,7 +16,6 @@ import type { ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import { pauseWhenError, pauseWhenHeader, pauseWhenOf } from "#domain/pause-when.ts"
 import type { Stored } from "#nats/stream/stored.ts"
-import type { WholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { streams } from "#streams/index.ts"
 import { parseBroadcast } from "#streams/subjects.ts"
 import { channelBytesMax, directToken } from "#streams/tokens.ts"

@@ -3,9 +3,9 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { scheduledBroadcasts } from "#broadcasts/scheduled.ts"
+import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 
 /** Prints the broadcasts that `principal` published; with `channel`, only those to it. */

@@ -2,6 +2,7 @@
 // for this delivery of its job with what earlier deliveries recorded, and runs its pushes. The
 // payload of a broadcast is read once for all its jobs.
 import * as Effect from "effect/Effect"
+import { type WholeBroadcast, wholeBroadcast } from "#broadcasts/whole-broadcast.ts"
 import { Settings } from "#config"
 import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
@@ -11,7 +12,6 @@ import type { Recipients } from "#domain/recipients.ts"
 import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import { type Delivery, done, hindered, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import { pad, sealedAtOnce } from "../push/encrypt.ts"
 import type { Target } from "../push/target.ts"
 import { type Audience, makeAdmission, makeAudience } from "../recipients/audience.ts"

@@ -4,20 +4,15 @@ import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { changeState, reschedule, standingOf } from "#broadcasts/state.ts"
+import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { broadcastIdIn, fitsOnePush } from "#domain/broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { WantedState } from "#domain/broadcast-state.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
-import {
-  changeState,
-  type Origin,
-  originOf,
-  reschedule,
-  standingOf
-} from "#nats/broadcasts/state.ts"
+import { type Origin, originOf } from "#nats/broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { readRecipients } from "#nats/stream/whole-broadcast.ts"
 import { channelToken, decodeToken, decodeTokens, directToken } from "#streams/tokens.ts"
 import { readBody } from "../http/body.ts"
 import { errorIn, refuse } from "../http/errors.ts"

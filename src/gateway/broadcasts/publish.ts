@@ -4,6 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { JoinedChannels } from "#broadcasts/joined.ts"
 import { PushData, pushExample } from "#browser/push.ts"
 import {
   type BroadcastBody,
@@ -19,7 +20,6 @@ import { startError, startHeader } from "#domain/broadcast-start.ts"
 import { PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
 import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
 import { Identity } from "#identity/identity.ts"
-import { JoinedChannels } from "#nats/broadcasts/joined.ts"
 import { channelToken, decodeToken } from "#streams/tokens.ts"
 import { Acknowledgement, accepted } from "../channels/registration.ts"
 import { bodyBytesMax, readBody } from "../http/body.ts"

@@ -5,11 +5,11 @@ import * as Effect from "effect/Effect"
 import type { BroadcastBody } from "#domain/broadcast.ts"
 import { isOwnSource } from "#domain/broadcast-publisher.ts"
 import { type DirectPart, type Recipients, recipientsIn, variantsIn } from "#domain/recipients.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import type { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { parseBroadcast, parseState, subjects } from "#streams/subjects.ts"
 import { directToken } from "#streams/tokens.ts"
-import type { NatsUnavailable } from "../connection/errors.ts"
-import type { EventLog } from "./event-log.ts"
-import type { Stored } from "./stored.ts"
 
 export interface WholeBroadcast {
   readonly body: BroadcastBody
