@@ -4,10 +4,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { MessageType } from "#domain/messages/messages.ts"
 import { noCounts, registeredSince } from "#domain/registration.ts"
-import { registrationsAtOnce } from "#nats/kv/registered.ts"
 import type { Append } from "#nats/stream/append.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { registrationsAtOnce } from "#subscriptions/audience.ts"
 import type { Sets } from "./sets.ts"
 
 /** Appends a message to LOG. False: another one came first, or LOG has no room. */

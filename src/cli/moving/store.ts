@@ -18,11 +18,11 @@ import {
   type SubscriptionList
 } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { registeredChannels } from "#nats/kv/registered.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import { registeredChannels } from "#subscriptions/audience.ts"
 import { isRejected, reachedInTime } from "../nats/applied.ts"
 import { failed } from "../terminal/failed.ts"
 import type { Checked } from "./check.ts"

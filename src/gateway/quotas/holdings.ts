@@ -1,9 +1,9 @@
 // The holdings of a user, for quotas: the number of registrations, and whether there is anything.
 import * as Effect from "effect/Effect"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { registrationsSince } from "#nats/kv/registered.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { registrationsSince } from "#subscriptions/audience.ts"
 import type { Call } from "../http/request.ts"
 import { RequestRates } from "./requests.ts"
 
