@@ -20,12 +20,13 @@ import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import {
   findRemovals,
+  isStoredByAnother,
   type Range,
   type Removal,
   suspended,
-  type UserRemovals
+  type UserRemovals,
+  undoing
 } from "#subscriptions/removals.ts"
-import { isStoredByAnother, undoing } from "#subscriptions/undo.ts"
 import { printable } from "#telemetry/printable.ts"
 import { isRejected } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"

@@ -5,7 +5,7 @@ import { markMoved, markRemoved } from "#domain/subscription/owners.ts"
 import { renewableBy } from "#domain/subscription/renewal.ts"
 import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { renewableMillisMax, renewables, renewablesMax } from "#domain/subscription/tombstone.ts"
-import { undoing } from "#subscriptions/undo.ts"
+import { undoing } from "#subscriptions/removals.ts"
 import { data, del, given, gone, put, struck, suspended } from "#test/subscription-commands.ts"
 
 const hourMillis = 60 * 60_000
