@@ -1,10 +1,8 @@
 // The broadcasts that could go to one user, with the pushes to the user, the newest first. No index
 // is stored: the outcomes of a shard have one subject, and the shard follows from the user.
 import * as Effect from "effect/Effect"
-import { type Listed, listBroadcasts, type Selection } from "#broadcasts/list.ts"
+import { type Listed, listBroadcasts, readOn, type Selection, startedIn } from "#broadcasts/list.ts"
 import { firstPush, listPushes, type PushPlace } from "#broadcasts/pushes.ts"
-import { readOn } from "#broadcasts/read-on.ts"
-import { startedIn } from "#broadcasts/started-in.ts"
 import type { Origin } from "#broadcasts/state.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import type { PushResult } from "#domain/outcome.ts"

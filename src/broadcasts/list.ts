@@ -1,12 +1,11 @@
 // Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards, and after
 // that those broadcasts that were accepted too early, but started in time.
 import * as Effect from "effect/Effect"
-import { startedIn } from "#broadcasts/started-in.ts"
 import { type Origin, originIn, type Standing, standingsOf } from "#broadcasts/state.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
-import type { BroadcastState } from "#domain/broadcast-state.ts"
+import type { BroadcastScheduled, BroadcastState } from "#domain/broadcast-state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import type { Stored } from "#nats/stream/stored.ts"
+import { type Stored, typeHeader } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 
@@ -116,4 +115,74 @@ export const listBroadcasts = Effect.fnUntraced(function* <E, R>(selection: Sele
     before = next
   }
   return { rows, next: before }
+})
+
+// The broadcasts that started in a span of time, from the changes of states in LOG.
+
+/** Changes of states that are read at once: one with a payload has up to 32 KiB. */
+const readMax = 100
+/** Reads of one span, in 32 MiB. */
+const readsMaxDefault = 10
+/** Reads of a command, one after the other: 100,000 changes. */
+export const readsOfCommandMax = 1_000
+const started = "broadcast.started/1"
+
+/** In milliseconds since the epoch. */
+interface Span {
+  /** Undefined: no broadcast was accepted before, so that none is found. */
+  readonly since: number | undefined
+  readonly before: number | undefined
+  /** Most reads of changes; absent: 10. */
+  readonly changeReadsMax?: number
+}
+
+/** The broadcasts that were accepted before a span and started in it, the newest first. */
+export const startedIn = Effect.fnUntraced(function* ({
+  before = Infinity,
+  changeReadsMax = readsMaxDefault,
+  since
+}: Span) {
+  const log = yield* EventLog
+  const first = since === undefined ? undefined : yield* log.firstSince("log", since)
+  if (since === undefined || first === undefined) return []
+  const found: Array<typeof BroadcastScheduled.Type> = []
+  let from = first
+  for (let read = 0; read < changeReadsMax; read++) {
+    const changes = yield* log.following("log", filters.states, { from, limit: readMax })
+    // The type is looked at first: other changes are not worth decoding.
+    for (const stored of changes.filter(({ header }) => header(typeHeader) === started)) {
+      const { at, message } = stored
+      if (message.type === started && message.broadcast < first && at < before) found.push(message)
+    }
+    const last = changes.at(-1)
+    if (last === undefined || changes.length < readMax || last.at >= before) break
+    from = last.seq + 1
+  }
+  return found.sort((a, b) => b.broadcast - a.broadcast)
+})
+
+// Reads lists that come in pages.
+
+interface Page<A, P> {
+  readonly rows: ReadonlyArray<A>
+  /** Where the list goes on; undefined: it is complete. */
+  readonly next: P | undefined
+}
+
+/**
+ * Reads page after page until there are `limit` rows, or all. `look` reads at most so many rows
+ * from a place on, and may find fewer although the list goes on.
+ */
+export const readOn = Effect.fnUntraced(function* <A, P, E, R>(
+  limit: number,
+  look: (from: P | undefined, limit: number) => Effect.Effect<Page<A, P>, E, R>
+) {
+  const all: Array<A> = []
+  let from: P | undefined
+  do {
+    const { next, rows } = yield* look(from, limit - all.length)
+    for (const row of rows) all.push(row)
+    from = next
+  } while (from !== undefined && all.length < limit)
+  return all
 })
