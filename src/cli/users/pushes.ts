@@ -3,8 +3,8 @@
 
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { type ForUser, listForUser, pushesTo } from "#broadcasts/for-user.ts"
 import { readOn, readsOfCommandMax, startedIn } from "#broadcasts/list.ts"
+import { type ForUser, listForUser, pushesTo } from "#broadcasts/pushes.ts"
 import { standingOf } from "#broadcasts/state.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"

@@ -1,7 +1,7 @@
 // GET /dead: how many pushes were given up, and why. For operators.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { listDeadLetters } from "#broadcasts/dead-letters.ts"
+import { listDeadLetters } from "#broadcasts/pushes.ts"
 import { broadcastIdIn } from "#domain/broadcast.ts"
 import type { DeadLetter } from "#domain/job.ts"
 import { pushServiceOf } from "#domain/subscription/push-services.ts"
