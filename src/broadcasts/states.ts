@@ -5,7 +5,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
+import { type Origin, originIn, originOf, standingsOf } from "#broadcasts/state.ts"
+import { laterStart, scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
 import {
   changeIn,
   type Order,
@@ -21,9 +22,10 @@ import { unavailable } from "#nats/connection/errors.ts"
 import { runForever } from "#nats/connection/forever.ts"
 import { arrival, openInbox, takeBatch } from "#nats/follower/inbox.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { consumerInfo } from "#nats/stream/info.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
-import { filters } from "#streams/subjects.ts"
+import { filters, parseState } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
 /**
@@ -174,3 +176,46 @@ const follow = Effect.fnUntraced(function* (index: Index, latch: Latch.Latch) {
   }
   return yield* unavailable("follow states")(new Error("the stream ended"))
 }, Effect.scoped)
+
+// The broadcasts that wait for their start.
+
+/** Broadcasts that are read at once: a message has at most 32 KiB. */
+const readMax = 100
+
+/** Scheduled broadcasts that the planner may not have read: LOG may have no state of them yet. */
+const unread = Effect.gen(function* () {
+  const log = yield* EventLog
+  const { consumers, name } = streams.log
+  const info = yield* consumerInfo(yield* Nats, name, consumers.planner.name).pipe(
+    Effect.mapError(unavailable("state of planner"))
+  )
+  const origins: Array<Origin> = []
+  let from = (info?.ack_floor.stream_seq ?? 0) + 1
+  while (true) {
+    const found = yield* log.following("log", filters.broadcasts, { from, limit: readMax })
+    const later = found.filter(({ at, header }) => laterStart(header, at) !== undefined)
+    origins.push(...later.flatMap((stored) => originIn(stored) ?? []))
+    if (found.length < readMax) break
+    from = found.at(-1)!.seq + 1
+  }
+  const standings = yield* standingsOf(origins)
+  return origins.filter((_, i) => standings[i]!.state === "scheduled")
+})
+
+/** Returns the broadcasts that wait for their start, the oldest first. */
+export const scheduledBroadcasts = Effect.gen(function* () {
+  // Read before the states, which a planner may append meanwhile: else one could be in neither.
+  const found = new Map((yield* unread).map((origin) => [origin.stored.seq, origin]))
+  const waiting = new Set<number>()
+  yield* (yield* EventLog).replay("log", [filters.states], ({ message, subject }) => {
+    const broadcast = parseState(subject)
+    const change = changeIn(message)
+    if (broadcast === undefined || change === undefined) return
+    found.delete(broadcast)
+    if (stateAfter(change) === "scheduled") waiting.add(broadcast)
+    else waiting.delete(broadcast)
+  })
+  for (const origin of yield* Effect.forEach([...waiting], originOf, { concurrency: 16 }))
+    if (origin !== undefined) found.set(origin.stored.seq, origin)
+  return [...found.values()].sort((a, b) => a.stored.seq - b.stored.seq)
+})

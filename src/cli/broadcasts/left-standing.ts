@@ -2,7 +2,7 @@
 // broadcast is accepted.
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import { scheduledBroadcasts } from "#broadcasts/scheduled.ts"
+import { scheduledBroadcasts } from "#broadcasts/states.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
