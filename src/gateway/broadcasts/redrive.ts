@@ -2,8 +2,13 @@
 // operators.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type NotRedriven, redrive, undeliveredOf } from "#broadcasts/redrive.ts"
-import { type Origin, standingOf } from "#broadcasts/state.ts"
+import {
+  type NotRedriven,
+  type Origin,
+  redrive,
+  standingOf,
+  undeliveredOf
+} from "#broadcasts/state.ts"
 import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
