@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { JoinedChannels } from "#broadcasts/joined.ts"
+import { BroadcastWatch } from "#broadcasts/watch.ts"
 import { ServiceClock } from "#clock/service-clock.ts"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
@@ -77,7 +78,7 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
     case "gateway":
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
-        Layer.provide([RequestRates.layer, JoinedChannels.layer]),
+        Layer.provide([RequestRates.layer, JoinedChannels.layer, BroadcastWatch.layer]),
         Layer.provide(
           Layer.succeed(VapidPublicKeys, {
             current: secrets.vapidPublicKey,

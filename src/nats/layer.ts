@@ -1,6 +1,5 @@
 // The layer with all services of src/nats/, for main.ts, the CLI and tests.
 import * as Layer from "effect/Layer"
-import { BroadcastWatch } from "#broadcasts/watch.ts"
 import { Nats, type NatsOptions } from "./connection/connection.ts"
 import { Micro } from "./connection/micro.ts"
 import { Processes } from "./connection/processes.ts"
@@ -13,16 +12,13 @@ import { EventLog } from "./stream/event-log.ts"
 import { Backlog } from "./watch/backlog.ts"
 
 export const natsLayer = (options: NatsOptions) =>
-  BroadcastWatch.layer.pipe(
-    Layer.provideMerge(
-      Layer.mergeAll(
-        EventLog.layer,
-        Micro.layer,
-        Consumers.layer,
-        Watermark.layer,
-        Layer.merge(Followers.layer, Backlog.layer).pipe(Layer.provideMerge(Buckets.layer))
-      )
-    ),
+  Layer.mergeAll(
+    EventLog.layer,
+    Micro.layer,
+    Consumers.layer,
+    Watermark.layer,
+    Layer.merge(Followers.layer, Backlog.layer).pipe(Layer.provideMerge(Buckets.layer))
+  ).pipe(
     Layer.provideMerge(Processes.layer.pipe(Layer.provideMerge(PubSub.layer))),
     Layer.provideMerge(Nats.layer(options))
   )

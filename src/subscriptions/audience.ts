@@ -1,4 +1,4 @@
-// Reads the audience of a broadcast: the subscriptions of many users, and the number of them.
+// Reads who is registered to a channel, the subscriptions of many users, and the channels of one.
 import * as Effect from "effect/Effect"
 import type { Recipients } from "#domain/recipients.ts"
 import { noCounts, registeredSince } from "#domain/registration.ts"
@@ -13,20 +13,25 @@ import type { UserToken } from "#streams/tokens.ts"
 
 /** Lists read in one request. A typical one has 1 KB. */
 const listsAtOnce = 250
+/** Channels whose registrations are counted at once. */
 const countsAtOnce = 16
+/** Registrations of one user that are read or changed at once. */
+export const registrationsAtOnce = 16
 
-/** Passes the subscriptions of these users to `each`. A user who never had one has no entry. */
-export const eachList = Effect.fnUntraced(function* (
+const digits = [..."0123456789abcdef"]
+
+/**
+ * Reads the registrations that wildcards match, those that ended within the last hour, too: with
+ * one request; where the server refuses so many, in halves of the wildcards or sixteenths of one.
+ */
+export const registrationsUnder = (
   buckets: Buckets["Service"],
-  users: ReadonlyArray<EntryKey<"subscriptions">>,
-  minRevision: number,
-  each: (entry: Entry<SubscriptionList>) => void
-) {
-  for (let i = 0; i < users.length; i += listsAtOnce) {
-    const some = users.slice(i, i + listsAtOnce)
-    for (const entry of yield* readParts(buckets, "subscriptions", some, minRevision)) each(entry)
-  }
-})
+  filters: ReadonlyArray<EntryKey<"registration">>,
+  minRevision: number
+) =>
+  readParts(buckets, "registrations", filters, minRevision, (filter) =>
+    digits.map((digit) => keys.sixteenthOf(filter, digit))
+  )
 
 /** Registrations of all these channels together: a user may have several of them. */
 export const countRegistrations = Effect.fnUntraced(function* (
@@ -41,21 +46,27 @@ export const countRegistrations = Effect.fnUntraced(function* (
   return entries.reduce((sum, entry) => sum + (entry?.value.registrations ?? 0), 0)
 })
 
-// The registrations of a user, and their channels.
+/** Passes the subscriptions of these users to `each`. A user who never had one has no entry. */
+export const eachList = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
+  users: ReadonlyArray<EntryKey<"subscriptions">>,
+  minRevision: number,
+  each: (entry: Entry<SubscriptionList>) => void
+) {
+  for (let i = 0; i < users.length; i += listsAtOnce) {
+    const some = users.slice(i, i + listsAtOnce)
+    for (const entry of yield* readParts(buckets, "subscriptions", some, minRevision)) each(entry)
+  }
+})
 
-/** Registrations of one user that are read or changed at once. */
-export const registrationsAtOnce = 16
+/** The channels that a user is registered to. */
+export const registeredChannels = (user: UserToken) =>
+  Effect.flatMap(registrationsSince(user), channelsAt)
 
 /** Since which sequences of LOG a user is registered, ascending, as of the newest event. */
 export const registrationsSince = Effect.fnUntraced(function* (user: UserToken) {
   const entry = yield* (yield* Buckets).get("registrations", keys.registrationCounts(user))
   return registeredSince(entry?.value ?? noCounts, user)
-})
-
-/** The channel of the registration that a message of LOG began. */
-const channelAt = Effect.fnUntraced(function* (since: number) {
-  const stored = yield* (yield* EventLog).at("log", since)
-  return stored && parseRegistration(stored.subject)?.channel
 })
 
 /** The channels of registrations that began with these sequences of LOG. */
@@ -64,6 +75,8 @@ export const channelsAt = Effect.fnUntraced(function* (began: ReadonlyArray<numb
   return channels.flatMap((channel) => channel ?? [])
 })
 
-/** The channels that a user is registered to. */
-export const registeredChannels = (user: UserToken) =>
-  Effect.flatMap(registrationsSince(user), channelsAt)
+/** The channel of the registration that a message of LOG began. */
+const channelAt = Effect.fnUntraced(function* (since: number) {
+  const stored = yield* (yield* EventLog).at("log", since)
+  return stored && parseRegistration(stored.subject)?.channel
+})

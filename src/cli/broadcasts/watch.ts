@@ -4,7 +4,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { standingOf } from "#broadcasts/state.ts"
-import { followBroadcast } from "#broadcasts/watch.ts"
+import { BroadcastWatch, followBroadcast } from "#broadcasts/watch.ts"
 import { type BroadcastObject, detailedViewOf } from "#gateway/broadcasts/view.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, demandBroadcast } from "../nats/broadcast.ts"
@@ -50,7 +50,8 @@ export const watchCommand = Command.make(
     json: jsonFlag,
     ...natsFlags
   },
-  ({ broadcast, json, ...nats }) => onNats(nats)(watch(broadcast, json))
+  ({ broadcast, json, ...nats }) =>
+    onNats(nats)(Effect.provide(watch(broadcast, json), BroadcastWatch.layer))
 ).pipe(
   Command.withDescription("Print what becomes of a broadcast, until it is finished"),
   Command.withExamples([

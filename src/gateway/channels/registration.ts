@@ -8,14 +8,14 @@ import { emptyChannel } from "#domain/registration.ts"
 import { nextTimestamp } from "#domain/subscription/subscription.ts"
 import { renewables } from "#domain/subscription/tombstone.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { type ChannelToken, channelToken, decodeTokens } from "#streams/tokens.ts"
 import {
   channelsAt,
   registeredChannels,
   registrationsAtOnce,
   registrationsSince
-} from "#nats/kv/registered.ts"
-import { keys } from "#streams/buckets.ts"
-import { type ChannelToken, channelToken, decodeTokens } from "#streams/tokens.ts"
+} from "#subscriptions/audience.ts"
 import { changeList, changeRegistration } from "../changes.ts"
 import { changed, unchanged } from "../decision.ts"
 import { refuse } from "../http/errors.ts"

@@ -16,9 +16,9 @@ import {
   withoutSubscription
 } from "#domain/subscription/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
-import { registeredChannels, registrationsAtOnce } from "#nats/kv/registered.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import { registeredChannels, registrationsAtOnce } from "#subscriptions/audience.ts"
 import { changeRegistration, listOf } from "../changes.ts"
 import { changed, type Decision, unchanged } from "../decision.ts"
 import { readBody } from "../http/body.ts"

@@ -1,38 +1,13 @@
-// Reads many entries of a bucket: all of them, for rebuilds and for counts that are made once, or
-// those of a part of a channel.
+// Reads all entries of a bucket, for rebuilds and for counts that are made once.
 import { DeliverPolicy } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
-import {
-  type BucketName,
-  bucketStream,
-  bucketSubject,
-  type EntryKey,
-  keys,
-  metaKey
-} from "#streams/buckets.ts"
+import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt } from "../connection/errors.ts"
 import { textOf } from "../connection/headers.ts"
 import { readAll } from "../stream/read-all.ts"
 import { readDirect } from "../stream/read-direct.ts"
-import type { Buckets } from "./bucket.ts"
-import { readParts } from "./read-parts.ts"
 import type { ValueIn } from "./values.ts"
-
-const digits = [..."0123456789abcdef"]
-
-/**
- * Reads the registrations that wildcards match, those that ended within the last hour, too: with
- * one request; where the server refuses so many, in halves of the wildcards or sixteenths of one.
- */
-export const registrationsUnder = (
-  buckets: Buckets["Service"],
-  filters: ReadonlyArray<EntryKey<"registration">>,
-  minRevision: number
-) =>
-  readParts(buckets, "registrations", filters, minRevision, (filter) =>
-    digits.map((digit) => keys.sixteenthOf(filter, digit))
-  )
 
 /**
  * Passes every entry of a bucket to `see`, with `meta`: the text, the revision, and when the server
