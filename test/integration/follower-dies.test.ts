@@ -48,13 +48,13 @@ it("a command on which the projector dies is rejected, and those behind it are a
     yield* Effect.promise(() => admin.nc.request(entry(1), '{"v":1,"seq":0,"lastModified":0}'))
     const log = yield* EventLog
     yield* log.append("log", put(0, "before"))
-    const seq = yield* log.append("log", put(1, "deadly"))
+    const { seq } = yield* log.append("log", put(1, "deadly"))
     yield* log.append("log", put(2, "behind"))
     const projector = yield* Effect.forkDetach(Layer.launch(projectionLayer))
     const entries = yield* Effect.promise(() => until(admin.entries, (all) => entry(2) in all))
     assert.include(entries[entry(0)], "before")
     assert.include(entries[entry(2)], "behind")
-    const fact = (yield* Effect.promise(() => rejection(Number(seq))))?.json<{ reason: string }>()
+    const fact = (yield* Effect.promise(() => rejection(seq)))?.json<{ reason: string }>()
     assert.include(fact?.reason, "failed on this message 5 times")
     assert.lengthOf(
       written.filter((line) => line.startsWith("Error projector: a message failed 5 times")),
