@@ -168,7 +168,7 @@ const applyBatch = (follower: Follower, batch: ReadonlyArray<Stored>, deaths: De
         })
       )
 
-/** Where the follower dies on the malformed form, too, the run ends: nothing else would be right. */
+/** Where the follower dies on the malformed form, too, the run ends. */
 const applyOne = Effect.fnUntraced(function* (
   follower: Follower,
   stored: Stored,
