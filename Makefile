@@ -111,6 +111,7 @@ check: install ## Types, Effect diagnostics, format, lint, import rules.
 	@tsc --noEmit
 	@tsc --project src/browser/worker
 	@tsc --project src/browser/client
+	@tsc --project src/browser/tsconfig.demo.json
 	@effect-tsgo diagnostics --project tsconfig.json
 	@biome check .
 

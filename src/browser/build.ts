@@ -61,6 +61,8 @@ const bundled = async (name: string): Promise<string> => {
     input: join(sources, from),
     platform: "browser",
     cwd: root,
+    // The image has the sources of browsers only, without the settings that those of folders extend.
+    tsconfig: false,
     transform: { target }
   })
   try {

@@ -1,5 +1,5 @@
 // `bellcast client --out FOLDER`: copies the files that a site serves, and prints what a page
-// needs.
+// needs; or checks that the copies are those of this version.
 import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join, resolve, sep } from "node:path"
 import * as Console from "effect/Console"
@@ -8,7 +8,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { firstWords, NotBuilt, scripts, textOf, types } from "#browser/serving/files.ts"
 import { failed, noted, VerbFailed } from "./terminal/failed.ts"
-import { named } from "./terminal/flags.ts"
+import { named, onOff } from "./terminal/flags.ts"
 
 const isFree = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) === undefined
 
@@ -30,6 +30,13 @@ const copyTo = (folder: string): ReadonlyArray<string> => {
   }
   return files.map(({ path }) => path)
 }
+
+/** Paths of copies that are missing, or not what this version copies. */
+const staleIn = (folder: string): ReadonlyArray<string> =>
+  [...scripts, ...types]
+    .map((name) => ({ path: join(folder, name), text: textOf(name) }))
+    .filter(({ path, text }) => isFree(path) || readFileSync(path, "utf8") !== text)
+    .map(({ path }) => path)
 
 /** Folders of frameworks and servers whose files have addresses at the root of the site. */
 const roots = ["public", "public_html", "htdocs", "html", "wwwroot"]
@@ -76,18 +83,32 @@ A site with a service worker of its own writes this at its top, and names its ow
 
   importScripts("${address}/worker.js")`
 
-const copy = Effect.fnUntraced(function* (folder: string) {
-  if (folder === "")
-    return yield* failed("--out names no folder: give one, such as public/bellcast")
-  const paths = yield* Effect.try({
-    try: () => copyTo(folder),
+/** Works on the files of a folder. */
+const onFiles = <A>(folder: string, work: (folder: string) => A) =>
+  Effect.try({
+    try: () => {
+      if (folder === "") throw failed("--out names no folder: give one, such as public/bellcast")
+      return work(folder)
+    },
     catch: (error) => {
       if (error instanceof VerbFailed) return error
       if (error instanceof NotBuilt) return failed(error.message)
       return failed(`${folder} cannot be written (${(error as NodeJS.ErrnoException).code})`)
     }
   })
+
+const copy = Effect.fnUntraced(function* (folder: string) {
+  const paths = yield* onFiles(folder, copyTo)
   yield* Console.log([...paths, adviceOf(addressOf(folder))].join("\n"))
+}, noted)
+
+/** For the build of a site: an upgrade of the service is noticed there. */
+const check = Effect.fnUntraced(function* (folder: string) {
+  const stale = yield* onFiles(folder, staleIn)
+  if (stale.length > 0)
+    return yield* failed(
+      `not the copies of this version: ${stale.join(", ")}; run bellcast client --out ${folder}`
+    )
 }, noted)
 
 /** The verb. */
@@ -96,9 +117,10 @@ export const clientCommand = Command.make(
   {
     out: named("out", "FOLDER").pipe(
       Flag.withDescription("The folder, such as public/bellcast; older copies are replaced")
-    )
+    ),
+    check: onOff("check", "Copy nothing, and fail if the copies are not those of this version")
   },
-  ({ out }) => copy(out)
+  (given) => (given.check ? check(given.out) : copy(given.out))
 ).pipe(
   Command.withDescription("Copy client.js, worker.js and words.js for a site, and their types")
 )

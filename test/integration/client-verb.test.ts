@@ -1,5 +1,5 @@
 // `bellcast client --out FOLDER`: the files that a site serves.
-import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, it } from "vitest"
 import { addressOf } from "#cli/client.ts"
@@ -23,6 +23,20 @@ it("copies all files, with types, says what a page needs, and replaces older cop
     assert.equal((await runCli(["client", "--out", folder])).code, 0)
     assert.equal(await readFile(join(folder, name), "utf8"), text)
   }
+})
+
+it("says with --check which copies are missing or of another version, and fails", async () => {
+  const folder = await temporaryFolder()
+  const check = () => runCli(["client", "--out", folder, "--check"])
+  await runCli(["client", "--out", folder])
+  assert.deepEqual(await check(), { code: 0, stdout: "", stderr: "" })
+  const worker = join(folder, "worker.js")
+  await writeFile(worker, (await source("worker.js")).replace(/ \d+\.\d+\.\d+/, " 0.0.1"))
+  await rm(join(folder, "words.d.ts"))
+  const { code, stderr } = await check()
+  assert.equal(code, 1)
+  assert.match(stderr, /not the copies of this version: \S+\/worker\.js, \S+\/words\.d\.ts; run /)
+  assert.include(await readFile(worker, "utf8"), " 0.0.1")
 })
 
 it.each([

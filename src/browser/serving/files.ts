@@ -12,9 +12,9 @@ interface Bundle {
 
 /** By their paths below `/v1/`. The script of a page of ours has a line here, too. */
 export const bundles: Readonly<Record<string, Bundle>> = {
-  "client.js": { from: "client/client.js", format: "es" },
+  "client.js": { from: "client/connect.ts", format: "es" },
   "words.js": { from: "client/words.ts", format: "es" },
-  "worker.js": { from: "worker/worker.js", format: "iife" }
+  "worker.js": { from: "worker/worker.ts", format: "iife" }
 }
 
 /** Files that are served as they are: pages with their styles and pictures, plain scripts. */
