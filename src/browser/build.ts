@@ -68,7 +68,8 @@ const bundled = async (name: string): Promise<string> => {
   try {
     const { output } = await made.generate({ format, minify: true, codeSplitting: false })
     const first = `${firstWords}${name} ${version}, made of src/browser/${from} and its imports.`
-    return `${first}\n${output[0].code}`
+    // A site may have put it behind a statement of its own that has no semicolon.
+    return `${first}\n${format === "iife" ? ";" : ""}${output[0].code}`
   } finally {
     await made.close()
   }

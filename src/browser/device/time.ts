@@ -40,15 +40,15 @@ export class Waits {
 
 /** The result of `work`. Rejects as `work` does, after 10 s, and when `signal` is aborted. */
 export const inTime = <T>(work: T | PromiseLike<T>, signal?: AbortSignal): Promise<T> => {
-  let end = () => {}
-  const over = new Promise<never>((_, reject) => {
+  const ended = new AbortController()
+  let timer: ReturnType<typeof setTimeout>
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(reject, answerMillis)
     const stop = () => reject(signal?.reason)
-    const timer = setTimeout(reject, answerMillis)
-    signal?.addEventListener("abort", stop)
-    end = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener("abort", stop)
-    }
+    signal?.addEventListener("abort", stop, { signal: ended.signal })
   })
-  return Promise.race([work, over]).finally(end)
+  return Promise.race([work, late]).finally(() => {
+    clearTimeout(timer)
+    ended.abort()
+  })
 }
