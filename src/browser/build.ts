@@ -61,7 +61,7 @@ const bundled = async (name: string): Promise<string> => {
     input: join(sources, from),
     platform: "browser",
     cwd: root,
-    // The image has the sources of browsers only, without the settings that those of folders extend.
+    // A stage of the image has this folder only, without the settings that those in it extend.
     tsconfig: false,
     transform: { target }
   })

@@ -100,7 +100,7 @@ export class Agreement {
     if (user !== null && this.#options.adopt) await this.#endImported(record)
   }
 
-  /** Ends pushes of the record's user, and gives the record to `user`. False: a later page rules. */
+  /** Ends pushes of the former user, and gives the record to `user`. False: a later page rules. */
   async #takeOver(record: DeviceRecord, user: string | null, wish: Wish | undefined) {
     // A time to come is no later page: the clock was ahead when it was written.
     if (record.since > this.named && record.since < Date.now()) {
@@ -217,7 +217,7 @@ export class Agreement {
     await this.save(record)
   }
 
-  /** Ends subscriptions by former keys that an import brought, of a user who wants no pushes here. */
+  /** Ends subscriptions by former keys that an import brought: the user wants no pushes here. */
   async #endImported(record: DeviceRecord): Promise<void> {
     const own = await this.#ownEndpoints(record, true)
     for (const endpoint of own) await this.#service.remove(endpoint)

@@ -1,5 +1,5 @@
-// News for a page: from other pages of the site, from the browser, and from the
-// worker. One connection at a time listens: the last one of the page.
+// News for a page: from other pages of the site, from the browser, and from the worker. One
+// connection at a time listens: the last one of the page.
 
 /** Sent to the other pages, also to those that have a client of an older version. */
 export interface News {
