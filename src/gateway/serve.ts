@@ -15,12 +15,9 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { ApiRequest } from "./http/request.ts"
 import { Gateway } from "./operation.ts"
 import { pipelineLayer } from "./pipeline/pipeline.ts"
-import { boundConnections } from "./server/bounds/connections.ts"
-import { closeIdle, isSilent } from "./server/bounds/idle.ts"
 import { makeHandler } from "./server/handler.ts"
 import { serveNats } from "./server/nats-requests.ts"
-import { refuseOn } from "./server/refuse.ts"
-import { makeServer } from "./server/server.ts"
+import { boundConnections, closeIdle, isSilent, makeServer, refuseOn } from "./server/server.ts"
 import { GatewaySettings } from "./settings.ts"
 
 /** How long running requests may take after the process was told to stop. */

@@ -13,14 +13,13 @@ import { errorResponse } from "../http/errors.ts"
 import type { ApiRequest, ApiResponse } from "../http/request.ts"
 import { Gateway } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
-import { noteAnswered } from "./bounds/idle.ts"
-import { inTurn } from "./bounds/pipelining.ts"
 import { type Begin, makeRounds } from "./bounds/rounds.ts"
 import { UnreadResponses } from "./bounds/unread.ts"
 import { headError } from "./head.ts"
 import { bodyBytesPerAddressMax, readBytes } from "./request-body.ts"
 import { sendEvents } from "./send-events.ts"
 import { sendResponse } from "./send-response.ts"
+import { inTurn, noteAnswered } from "./server.ts"
 
 /**
  * Bytes of responses to batches that are not complete yet. One address may have 4 of the largest,

@@ -2,11 +2,14 @@
 // errors, unknown methods, CONNECT.
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import { makeShares } from "#basics/shares.ts"
+import { accountOf, plainAddress } from "../client-address.ts"
+import { reasonPhrase } from "../http/error-table.ts"
 import { parserErrorResponse } from "../http/errors.ts"
 import { createServer } from "../http/node-http.ts"
 import type { ApiResponse } from "../http/request.ts"
-import { unansweredOn } from "./bounds/pipelining.ts"
-import { guardSocket, refuseOn } from "./refuse.ts"
+import { constantHeaders } from "../http/response-headers.ts"
 
 /** How long the head of a request may take to arrive, also when no byte arrives. */
 const headersMillis = 10_000
@@ -38,7 +41,7 @@ const lineOf = ({
 }
 
 /** The response to a method that Node.js does not know, or to CONNECT. */
-export type RespondToLine = (method: string, target: string) => Promise<ApiResponse>
+type RespondToLine = (method: string, target: string) => Promise<ApiResponse>
 
 /** Connections that had an error. Node.js reports each later chunk as another error. */
 const broken = new WeakSet<Socket>()
@@ -117,3 +120,170 @@ export const makeServer = (handle: Handle, respondToLine: RespondToLine): Server
       )
   )
 }
+
+// Writes responses to sockets without a request of Node.js: invalid HTTP, CONNECT, and connections
+// beyond the limits.
+
+/** How long a peer may take to read the response before its socket is destroyed. */
+const lingerMillis = 1_000
+
+const textOf = ({ body, headers, status }: ApiResponse): string => {
+  const text = JSON.stringify(body ?? null)
+  const all = { ...constantHeaders, ...headers }
+  const head = [
+    `HTTP/1.1 ${status} ${reasonPhrase(status)}`,
+    ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
+    // RFC 9110 section 6.6.1. Node.js adds one to all other responses.
+    `Date: ${new Date().toUTCString()}`,
+    "Content-Type: application/json; charset=UTF-8",
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    "Connection: close"
+  ]
+  return `${head.join("\r\n")}\r\n\r\n${text}`
+}
+
+/** Ignores errors of a socket, which would end the process. `close` follows every error. */
+const guardSocket = (socket: Duplex): void => void socket.on("error", () => {})
+
+/** Writes a response and closes the socket, even if the peer does not read. */
+export const refuseOn = (socket: Duplex, response: ApiResponse): void => {
+  guardSocket(socket)
+  // Read on: unread bytes would make the close a reset, which can overtake the response.
+  socket.resume()
+  socket.end(textOf(response))
+  const timer = setTimeout(() => socket.destroy(), lingerMillis)
+  socket.once("close", () => clearTimeout(timer))
+}
+
+// Bounds the number of connections: of all clients together, and of one address.
+
+/** Refused connections that get a response at the same time. Further ones get none. */
+const refusalsMax = 64
+
+interface ConnectionBounds {
+  readonly max: number
+  readonly perAddressMax: number
+  /** Whether an address is a trusted proxy. Its connections have no limit per address. */
+  readonly isTrusted: (address: string) => boolean
+  /** Responds to a connection beyond the limit of its address, and closes it. */
+  readonly refuse: (socket: Socket) => void
+  /** Called for each refused connection. */
+  readonly refused: (bound: "connections" | "address", address: string) => void
+}
+
+/** Bounds a server's connections, and returns the set of open ones. */
+export const boundConnections = (server: Server, bounds: ConnectionBounds): ReadonlySet<Socket> => {
+  const { isTrusted, max, perAddressMax, refuse, refused } = bounds
+  const shares = makeShares(perAddressMax)
+  const sockets = new Set<Socket>()
+  let refusals = 0
+  const admit = (socket: Socket): boolean => {
+    const address = plainAddress(socket.remoteAddress)
+    if (isTrusted(address)) return true
+    const account = accountOf(address)
+    if (shares.take(account, 1)) {
+      socket.once("close", () => shares.give(account, 1))
+      return true
+    }
+    refused("address", account)
+    return false
+  }
+  // The listeners of Node.js start to parse HTTP. Run them only for admitted connections.
+  const accept = server.listeners("connection")
+  server.removeAllListeners("connection")
+  server.on("connection", (socket: Socket) => {
+    if (admit(socket)) {
+      sockets.add(socket)
+      socket.once("close", () => sockets.delete(socket))
+      for (const listener of accept) listener.call(server, socket)
+    } else if (refusals < refusalsMax) {
+      refusals += 1
+      socket.once("close", () => {
+        refusals -= 1
+      })
+      refuse(socket)
+    } else socket.destroy()
+  })
+  server.maxConnections = max
+  server.on("drop", () => {
+    refused("connections", "")
+    // Make room: clients open idle connections again when they need them.
+    closeIdle(sockets)
+  })
+  return sockets
+}
+
+// Closes idle connections: those that wait for the next request of their client.
+// closeIdleConnections of Node.js also destroys connections whose last response the client is still
+// reading.
+
+/** The bytes that a connection had received when its last response ended. */
+const arrived = new WeakMap<Socket, number>()
+
+/** Notes that a response ended: only further bytes belong to a new request. */
+export const noteAnswered = (socket: Socket): void => void arrived.set(socket, socket.bytesRead)
+
+/** Whether a connection has no open request and no unread response. */
+export const isSilent = (socket: Socket): boolean =>
+  unansweredOn(socket).length === 0 && socket.writableLength === 0
+
+const isIdle = (socket: Socket): boolean =>
+  isSilent(socket) && arrived.get(socket) === socket.bytesRead
+
+/** Closes the connections that received nothing since their last response. */
+export const closeIdle = (sockets: ReadonlySet<Socket>): void => {
+  for (const socket of sockets) if (isIdle(socket)) socket.destroy()
+}
+
+// Runs one request at a time per connection. Node.js starts pipelined requests side by side: a
+// single connection could then hold hundreds of responses in memory, and unsafe requests would run
+// out of order (RFC 9112 section 9.3.2).
+
+/** The most requests of one connection that wait. Clients that pipeline send about ten. */
+const waitingMax = 64
+
+interface Turn {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly run: () => void
+}
+
+const connections = new WeakMap<Socket, Array<Turn>>()
+/** Connections with too many requests: closed after the responses to the waiting ones. */
+const overfull = new WeakSet<Socket>()
+
+/**
+ * Runs the next request of a connection. Call this in a later round of the event loop: in the same
+ * round, the server would run all requests of one connection before it reads from another.
+ */
+const runNext = (socket: Socket, queue: ReadonlyArray<Turn>): void => {
+  if (!socket.destroyed) queue[0]?.run()
+}
+
+const endTurn = (socket: Socket, queue: Array<Turn>): void => {
+  queue.shift()
+  if (socket.destroyed) queue.length = 0
+  else if (queue.length > 0) setImmediate(runNext, socket, queue)
+  else if (overfull.has(socket)) socket.destroySoon()
+}
+
+/**
+ * Runs `turn` after the responses to earlier requests of its connection. False when too many wait:
+ * then the request is dropped, and the connection closes after the earlier responses.
+ */
+export const inTurn = (turn: Turn): boolean => {
+  const { socket } = turn.request
+  const queue = connections.get(socket) ?? []
+  if (queue.length > waitingMax || overfull.has(socket)) {
+    overfull.add(socket)
+    socket.pause()
+    return false
+  }
+  if (queue.push(turn) === 1) connections.set(socket, queue)
+  turn.response.once("close", () => endTurn(socket, queue))
+  if (queue.length === 1) turn.run()
+  return true
+}
+
+/** The requests of a connection without a complete response, the oldest first. */
+const unansweredOn = (socket: Socket): ReadonlyArray<Turn> => connections.get(socket) ?? []
