@@ -1,6 +1,6 @@
 // A client with many requests delays neither other clients nor the event loop.
 import { assert, it } from "vitest"
-import { makeRounds } from "#gateway/server/bounds/rounds.ts"
+import { makeRounds } from "#gateway/server/handler.ts"
 
 const rounds = (count: number) =>
   Array.from({ length: count }).reduce<Promise<void>>(

@@ -10,13 +10,16 @@ import { httpTurnedAway } from "#telemetry/request-metrics.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "../client-address.ts"
 import { corsHeaders } from "../http/cors.ts"
 import { errorResponse } from "../http/errors.ts"
-import type { ApiRequest, ApiResponse } from "../http/request.ts"
+import {
+  type ApiRequest,
+  type ApiResponse,
+  BodyBroken,
+  BodyCrowded,
+  BodyTooLarge
+} from "../http/request.ts"
 import { Gateway } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
-import { type Begin, makeRounds } from "./bounds/rounds.ts"
 import { UnreadResponses } from "./bounds/unread.ts"
-import { headError } from "./head.ts"
-import { bodyBytesPerAddressMax, readBytes } from "./request-body.ts"
 import { sendEvents } from "./send-events.ts"
 import { sendResponse } from "./send-response.ts"
 import { inTurn, noteAnswered } from "./server.ts"
@@ -209,3 +212,136 @@ export const makeHandler = Effect.gen(function* () {
   const { isTrusted, tooMany, turnAway } = handler
   return { handle: handleWith(handler), isTrusted, leave: left.open, tooMany, turnAway }
 })
+
+// Checks the headers of a request that may stand there once: Host (RFC 9112 section 3.2) and
+// Authorization (RFC 9110 section 5.3). Pure.
+
+/** A host name or address, with or without a port (RFC 3986 section 3.2.2). May be empty. */
+const host = /^(?:[\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?$/
+
+/**
+ * The code of the error, or undefined for a valid head. Rejects what stands there twice: a proxy
+ * and this server might choose different ones. `rawHeaders` alternates names and values.
+ */
+const headError = (
+  rawHeaders: ReadonlyArray<string>,
+  httpVersion: string
+): "no-host" | "wrong-host" | "two-authorizations" | undefined => {
+  const valuesOf = (name: string) =>
+    rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
+  const [value, ...others] = valuesOf("host")
+  if (value === undefined && httpVersion === "1.1") return "no-host"
+  if (value !== undefined && (others.length > 0 || !host.test(value))) return "wrong-host"
+  return valuesOf("authorization").length > 1 ? "two-authorizations" : undefined
+}
+
+// Shares the event loop fairly among clients. Node.js hands over every request that arrived in one
+// round of the event loop: 300 connections of one client would delay all other clients, and all
+// timers of the process.
+
+/** How long one round may start requests. A request takes 1 to 5 ms. */
+const roundMillis = 20
+
+/** Starts `job` in this round or a later one. Jobs of different accounts take turns. */
+type Begin = (account: string, job: () => void) => void
+
+export const makeRounds = (): Begin => {
+  /** The waiting jobs of each account, in the order of the accounts' turns. */
+  const waiting = new Map<string, Array<() => void>>()
+  let scheduled = false
+  const takeTurn = (account: string, jobs: Array<() => void>) => {
+    waiting.delete(account)
+    const job = jobs.shift()
+    if (jobs.length > 0) waiting.set(account, jobs)
+    job?.()
+  }
+  const round = () => {
+    const ends = performance.now() + roundMillis
+    try {
+      for (const [account, jobs] of waiting) {
+        takeTurn(account, jobs)
+        if (performance.now() > ends) break
+      }
+    } finally {
+      scheduled = waiting.size > 0
+      if (scheduled) setImmediate(round)
+    }
+  }
+  return (account, job) => {
+    const jobs = waiting.get(account)
+    if (jobs === undefined) waiting.set(account, [job])
+    else jobs.push(job)
+    if (scheduled) return
+    scheduled = true
+    setImmediate(round)
+  }
+}
+
+// Reads the body of a request from its socket, completely or not at all.
+
+/** Bytes of all bodies in memory. Parsed and decoded, a body takes about ten times its bytes. */
+const bodyBytesMax = 64 * 1024 ** 2
+
+/**
+ * Bytes of bodies of one address in memory, from their arrival until the responses end: 20 of the
+ * largest batches.
+ */
+const bodyBytesPerAddressMax = 8 * 1024 ** 2
+
+/**
+ * The body of a request. Fails when the body has more than `bytesMax` bytes, ends too early, or
+ * exceeds the memory for bodies. The rest of a refused body is read and dropped.
+ */
+const readBytes = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  bytesMax: number,
+  shares: Shares,
+  account: string
+): Effect.Effect<Uint8Array, BodyTooLarge | BodyBroken | BodyCrowded> =>
+  Effect.callback((resume) => {
+    const parts: Array<Buffer> = []
+    let size = 0
+    let taken = 0
+    response.once("close", () => shares.give(account, taken))
+    const { socket } = request
+    const stop = () => {
+      socket.off("end", halfClosed)
+      return request.off("data", take).off("end", finish).off("error", fail).off("close", fail)
+    }
+    const drop = (why: BodyTooLarge | BodyCrowded) => {
+      parts.length = 0
+      stop().resume()
+      resume(Effect.fail(why))
+    }
+    const take = (part: Buffer) => {
+      size += part.length
+      if (size > bytesMax) return drop(new BodyTooLarge())
+      if (!shares.take(account, part.length)) return drop(new BodyCrowded({ by: "address" }))
+      taken += part.length
+      if (shares.total() > bodyBytesMax) return drop(new BodyCrowded({ by: "all" }))
+      parts.push(part)
+    }
+    const finish = () => {
+      stop()
+      resume(Effect.succeed(parts.length === 1 ? parts[0]! : Buffer.concat(parts)))
+    }
+    const fail = () => {
+      stop()
+      resume(Effect.fail(new BodyBroken()))
+    }
+    // After a half-close the body stays incomplete, but the client can still read a response.
+    const halfClosed = () => {
+      if (!request.complete) fail()
+    }
+    if (request.destroyed || (socket.readableEnded && !request.complete)) return fail()
+    // Refuse before 100-continue: then the client does not send the body.
+    if (Number(request.headers["content-length"]) > bytesMax)
+      return resume(Effect.fail(new BodyTooLarge()))
+    // An HTTP/1.0 client would take 100 for the final response (RFC 9110 section 10.1.1).
+    if (/\b100-continue\b/i.test(request.headers.expect ?? "") && request.httpVersion !== "1.0")
+      response.writeContinue()
+    socket.on("end", halfClosed)
+    request.on("data", take).on("end", finish).on("error", fail).on("close", fail)
+    return Effect.sync(stop)
+  })
