@@ -5,8 +5,7 @@ import { type AddressInfo, connect } from "node:net"
 import { Effect } from "effect"
 import { afterEach, assert, beforeEach, it, vi } from "vitest"
 import type { Write } from "#gateway/http/request.ts"
-import { UnreadResponses } from "#gateway/server/bounds/unread.ts"
-import { sendEvents } from "#gateway/server/send-events.ts"
+import { sendEvents, UnreadResponses } from "#gateway/server/send.ts"
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] }))
 afterEach(() => void vi.useRealTimers())

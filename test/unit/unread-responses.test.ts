@@ -1,7 +1,7 @@
 // The account whose connections are reset when unread responses fill the memory.
 import { Socket } from "node:net"
 import { afterEach, beforeEach, expect, it, vi } from "vitest"
-import { UnreadResponses } from "#gateway/server/bounds/unread.ts"
+import { UnreadResponses } from "#gateway/server/send.ts"
 
 const mebibyte = 1024 ** 2
 

@@ -19,9 +19,7 @@ import {
 } from "../http/request.ts"
 import { Gateway } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
-import { UnreadResponses } from "./bounds/unread.ts"
-import { sendEvents } from "./send-events.ts"
-import { sendResponse } from "./send-response.ts"
+import { sendEvents, sendResponse, UnreadResponses } from "./send.ts"
 import { inTurn, noteAnswered } from "./server.ts"
 
 /**
