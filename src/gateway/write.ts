@@ -1,11 +1,19 @@
-// How a request writes: decide on the current state, append a command that expects exactly this
-// state, wait until the projection has applied the command, and respond from the new state. After
-// another write in between (AppendConflict), read the state again and decide again.
+// The decision of a request on the current state: a response alone, or a command to store.
+
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { byHeaders } from "#domain/broadcast-publisher.ts"
-import { sharedIsFull } from "#domain/registration.ts"
+import {
+  evolveRegistration,
+  type Registration,
+  type RegistrationCommand,
+  sharedIsFull
+} from "#domain/registration.ts"
+import type { SubscriptionCommand } from "#domain/subscription/command.ts"
+import { growsList } from "#domain/subscription/list-bounds.ts"
+import { withoutMoved } from "#domain/subscription/owners.ts"
+import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -13,15 +21,54 @@ import type { BucketOf } from "#nats/kv/values.ts"
 import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { Space } from "#nats/watch/space.ts"
-import { bucketStream, type EntryKey } from "#streams/buckets.ts"
+import { bucketStream, type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import type { Change, Command, Decision } from "./decision.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { ErrorCode } from "./http/error-table.ts"
 import { refuse } from "./http/errors.ts"
-import type { Call } from "./http/request.ts"
+import type { ApiResponse, Call, Refused } from "./http/request.ts"
 import { isNewcomer } from "./quotas/holdings.ts"
 import { bytesOfChange, RequestRates } from "./quotas/requests.ts"
 import { demandRoom, demandRoomIn, type Growth } from "./quotas/room.ts"
+
+type Command = SubscriptionCommand | RegistrationCommand
+
+/** A command to store and the response from the state after it. */
+interface Change<S, C> {
+  readonly _tag: "Change"
+  readonly command: C
+  /** The streams that grow by the command, if not those of its kind. */
+  readonly growth?: Growth
+  /** Whether a subscription of another user moves to the caller. */
+  readonly moves?: boolean
+  /** Whom LOG names as the one who wants it. By default the caller, if it is another user. */
+  readonly by?: string
+  readonly response: (state: S) => ApiResponse
+}
+
+/** A response without a write, or a change. */
+export type Decision<S, C> =
+  | { readonly _tag: "Unchanged"; readonly response: ApiResponse }
+  | Change<S, C>
+
+/** A response without a write. */
+export const unchanged = (response: ApiResponse) => ({ _tag: "Unchanged", response }) as const
+
+/** A write. `response`: the same from every state, or made from the state after the command. */
+export const changed = <const C extends Command, S = unknown>(
+  command: C,
+  response: ApiResponse | ((state: S) => ApiResponse),
+  more: Pick<Change<S, C>, "growth" | "moves" | "by"> = {}
+): Change<S, C> => ({
+  _tag: "Change",
+  command,
+  response: typeof response === "function" ? response : () => response,
+  ...more
+})
+
+// How a request writes: decide on the current state, append a command that expects exactly this
+// state, wait until the projection has applied the command, and respond from the new state. After
+// another write in between (AppendConflict), read the state again and decide again.
 
 /** The caller who writes, the user whose state changes, and the request. */
 export type Writer = Pick<Call, "request" | "caller" | "user">
@@ -204,7 +251,7 @@ const lastApplied = Effect.fnUntraced(function* <S, C extends Command>({
 })
 
 /** The response to a write, or 409 when conflicts use up its time. */
-export const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
+const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   kind: Kind<S, C>,
   writer: Writer,
   decide: Write<S, C, E, R>["decide"]
@@ -236,3 +283,71 @@ export const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
     if (kind.lags) write.includedSeq = yield* lastApplied(kind)
   }
 })
+
+// The two kinds of writes of requests: a user's subscriptions, and a registration in a channel.
+
+/** A user's subscriptions, as the leader of the bucket has them. */
+export const listOf = (user: UserToken) =>
+  Effect.map(valueAt("subscriptions", keys.subscriptions(user)), (list) =>
+    withoutMoved(list ?? emptyList)
+  )
+
+/** Changes a user's subscriptions. */
+export const changeList = <E = never, R = never>(
+  writer: Writer,
+  decide: (
+    list: SubscriptionList,
+    now: number
+  ) => Effect.Effect<Decision<SubscriptionList, SubscriptionCommand>, E | Refused, R>
+) => {
+  const { user } = writer.user!
+  const key = keys.subscriptions(user)
+  return change<SubscriptionList, SubscriptionCommand, E | Refused, R>(
+    {
+      places: [{ bucket: "subscriptions", key }],
+      growthOf: (list, command) =>
+        command.type === "subscription.put/1" && growsList(list, command)
+          ? "subscription"
+          : "renewal",
+      subject: subjects.subscription(user),
+      seqOf: ({ seq }) => seq,
+      lags: false,
+      read: listOf(user),
+      evolve: evolveList,
+      refusal: "held-by-another"
+    },
+    writer,
+    decide
+  )
+}
+
+/** Changes a user's registration in a channel. */
+export const changeRegistration = <E, R>(
+  channel: ChannelToken,
+  writer: Writer,
+  decide: (
+    registration: Registration | undefined,
+    now: number
+  ) => Effect.Effect<Decision<Registration | undefined, RegistrationCommand>, E, R>
+) => {
+  const { user } = writer.user!
+  const key = keys.registration(channel, user)
+  return change<Registration | undefined, RegistrationCommand, E, R>(
+    {
+      places: [
+        { bucket: "registrations", key },
+        { bucket: "channels", key: keys.channelRegistrations(channel) },
+        { bucket: "registrations", key: keys.registrationCounts(user) }
+      ],
+      growthOf: () => "registration",
+      subject: subjects.registration(channel, user),
+      seqOf: (registration) => registration?.seq ?? 0,
+      lags: true,
+      read: valueAt("registrations", key),
+      evolve: evolveRegistration,
+      refusal: "too-many-registrations"
+    },
+    writer,
+    decide
+  )
+}

@@ -15,9 +15,9 @@ import {
   registeredChannels,
   registrationsAtOnce,
   registrationsSince
-} from "#subscriptions/audience.ts"
-import { changeList, changeRegistration } from "../changes.ts"
-import { changed, unchanged } from "../decision.ts"
+} from "#nats/kv/registered.ts"
+import { keys } from "#streams/buckets.ts"
+import { type ChannelToken, channelToken, decodeTokens } from "#streams/tokens.ts"
 import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -26,6 +26,7 @@ import { type ListInput, readPages } from "../listing/read-query.ts"
 import { operation } from "../operation.ts"
 import { registrationsOf } from "../quotas/holdings.ts"
 import { channelIdOf, mayRegister } from "../rights.ts"
+import { changed, changeList, changeRegistration, unchanged } from "../write.ts"
 
 export const Acknowledgement = Schema.Struct({
   code: Schema.Literal(202),

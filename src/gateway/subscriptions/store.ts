@@ -18,16 +18,21 @@ import {
 import type { Caller } from "#identity/identity.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
-import { registeredChannels, registrationsAtOnce } from "#subscriptions/audience.ts"
-import { changeRegistration, listOf } from "../changes.ts"
-import { changed, type Decision, unchanged } from "../decision.ts"
 import { readBody } from "../http/body.ts"
 import { badId, type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions, stamp } from "../http/preconditions.ts"
 import { type ApiRequest, type Call, ok } from "../http/request.ts"
 import { queryPairs } from "../listing/query.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
-import { valueAt, type Writer } from "../write.ts"
+import {
+  changed,
+  changeRegistration,
+  type Decision,
+  listOf,
+  unchanged,
+  valueAt,
+  type Writer
+} from "../write.ts"
 import {
   isId,
   isTooLarge,

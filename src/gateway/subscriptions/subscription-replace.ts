@@ -7,12 +7,11 @@ import { renewableBy } from "#domain/subscription/renewal.ts"
 import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { findRemoval } from "#subscriptions/removals.ts"
-import { changeList, listOf } from "../changes.ts"
 import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import { operation } from "../operation.ts"
 import { RequestRates } from "../quotas/requests.ts"
+import { changeList, listOf } from "../write.ts"
 import {
   attributesOf,
   isTooLarge,

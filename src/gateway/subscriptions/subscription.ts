@@ -4,8 +4,6 @@ import * as Schema from "effect/Schema"
 import type { JsonObject } from "#basics/json.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { renewables } from "#domain/subscription/tombstone.ts"
-import { changeList, listOf } from "../changes.ts"
-import { changed } from "../decision.ts"
 import { checked, errorIn, refuseInvalid } from "../http/errors.ts"
 import { stamp, unmet } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
@@ -13,6 +11,7 @@ import { noStore } from "../http/response-headers.ts"
 import { readQuery } from "../listing/read-query.ts"
 import { project, type Row } from "../listing/row.ts"
 import { operation } from "../operation.ts"
+import { changed, changeList, listOf } from "../write.ts"
 import {
   idInPath,
   ListedObject,

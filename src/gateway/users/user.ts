@@ -11,11 +11,11 @@ import { decodeToken, decodeTokens, directToken, type UserToken } from "#streams
 import { channelsAt, registrationsAtOnce, registrationsSince } from "#subscriptions/audience.ts"
 import { inTurn } from "../broadcasts/broadcast-list.ts"
 import { PushObject, pushView } from "../broadcasts/pushes.ts"
-import { listOf } from "../changes.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { recordLook, userInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
+import { listOf } from "../write.ts"
 
 /** Most channels that are named, each of which is read from LOG: a user may have 10,000. */
 const channelsMax = 500
