@@ -27,9 +27,14 @@ import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { ErrorCode } from "./http/error-table.ts"
 import { refuse } from "./http/errors.ts"
 import type { ApiResponse, Call, Refused } from "./http/request.ts"
-import { isNewcomer } from "./quotas/holdings.ts"
-import { bytesOfChange, RequestRates } from "./quotas/requests.ts"
-import { demandRoom, demandRoomIn, type Growth } from "./quotas/room.ts"
+import {
+  bytesOfChange,
+  demandRoom,
+  demandRoomIn,
+  type Growth,
+  isNewcomer,
+  RequestRates
+} from "./quotas.ts"
 
 type Command = SubscriptionCommand | RegistrationCommand
 

@@ -8,7 +8,7 @@ import { type PushService, startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
 
 const changesMax = 3
-/** The limit of `quotas/requests.ts`. */
+/** The limit of `quotas.ts`. */
 const renewalsPerMinuteMax = 60
 
 let nats: TestNats

@@ -1,7 +1,7 @@
 // The bytes of entries in the table of what fills the disk (src/cli/README.md) are those of NATS,
 // and a change counts for its address with no fewer.
 import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
-import { bytesOfChange } from "#gateway/quotas/requests.ts"
+import { bytesOfChange } from "#gateway/quotas.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { type Answer, call, finished, publish, until } from "../support/client.ts"

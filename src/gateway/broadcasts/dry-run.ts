@@ -11,7 +11,7 @@ import { shardsAt, type UserToken } from "#streams/tokens.ts"
 import { countRegistrations, eachList, registrationsUnder } from "#subscriptions/audience.ts"
 import { refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
-import { RequestRates } from "../quotas/requests.ts"
+import { RequestRates } from "../quotas.ts"
 
 /**
  * Shards that are read, of at most 1,000 users each on average. Users are spread over shards by

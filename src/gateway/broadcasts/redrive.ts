@@ -14,7 +14,7 @@ import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { operation } from "../operation.ts"
-import { demandRoom } from "../quotas/room.ts"
+import { demandRoom } from "../quotas.ts"
 import { findOwn } from "./broadcast.ts"
 import { Accepted, acceptedAt } from "./publish.ts"
 

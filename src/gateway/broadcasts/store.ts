@@ -17,8 +17,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { subjects } from "#streams/subjects.ts"
 import { decodeToken, directToken } from "#streams/tokens.ts"
 import { errorIn, refuse, refuseInvalid } from "../http/errors.ts"
-import { RequestRates } from "../quotas/requests.ts"
-import { demandRoom } from "../quotas/room.ts"
+import { demandRoom, RequestRates } from "../quotas.ts"
 
 /** Of LOG: the headers of a broadcast, and the fact of its end. Measured. */
 const overheadBytes = 950

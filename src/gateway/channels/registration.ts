@@ -24,7 +24,7 @@ import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/next-page.ts"
 import { type ListInput, readPages } from "../listing/read-query.ts"
 import { operation } from "../operation.ts"
-import { registrationsOf } from "../quotas/holdings.ts"
+import { registrationsOf } from "../quotas.ts"
 import { channelIdOf, mayRegister } from "../rights.ts"
 import { changed, changeList, changeRegistration, unchanged } from "../write.ts"
 

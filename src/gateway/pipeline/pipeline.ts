@@ -43,7 +43,7 @@ import { addCommonHeaders } from "../http/response-headers.ts"
 import { operationOf, type Route, routeOf } from "../http/routing.ts"
 import { versionPrefix } from "../http/version.ts"
 import { Gateway } from "../operation.ts"
-import { RequestRates } from "../quotas/requests.ts"
+import { RequestRates } from "../quotas.ts"
 import { GatewaySettings } from "../settings.ts"
 import {
   authorise,

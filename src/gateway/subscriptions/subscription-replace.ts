@@ -10,7 +10,7 @@ import type { UserToken } from "#streams/tokens.ts"
 import { readBody } from "../http/body.ts"
 import { refuse } from "../http/errors.ts"
 import { operation } from "../operation.ts"
-import { RequestRates } from "../quotas/requests.ts"
+import { RequestRates } from "../quotas.ts"
 import { changeList, listOf } from "../write.ts"
 import {
   attributesOf,

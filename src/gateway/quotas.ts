@@ -6,10 +6,16 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { registrationsSince } from "#nats/kv/registered.ts"
+import { lastShare, Space, usersShare } from "#nats/watch/space.ts"
+import { type BucketName, bucketStream, keys } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { refuse, retryAfter } from "../http/errors.ts"
-import type { Refused } from "../http/request.ts"
-import { GatewaySettings } from "../settings.ts"
+import { refuse, retryAfter } from "./http/errors.ts"
+import type { Call, Refused } from "./http/request.ts"
+import { GatewaySettings } from "./settings.ts"
 
 /**
  * Subscriptions that one user may take from others in an hour. A person logs in on a few shared
@@ -243,3 +249,72 @@ const limitOf = (error: keyof typeof windowMillis, max: number, refused: string)
     giveBack: (key, cost) => Effect.sync(() => rate.giveBack(key, cost))
   }
 }
+
+// The holdings of a user, for quotas: the number of registrations, and whether there is anything.
+
+/** The number of a user's registrations. */
+export const registrationsOf = (user: UserToken) =>
+  Effect.map(registrationsSince(user), (held) => held.length)
+
+/**
+ * Whether a write is the first of a user who counts as a new one of an address. `hasNoList`: the
+ * list of the user's subscriptions was read before, and there is none.
+ */
+export const isNewcomer = Effect.fnUntraced(function* (
+  call: Pick<Call, "caller">,
+  hasNoList: boolean
+) {
+  const { countsNewUsers } = yield* RequestRates
+  const { user, verified } = call.caller!
+  if (!countsNewUsers || verified === true) return false
+  const readList = (yield* Buckets).get("subscriptions", keys.subscriptions(user))
+  const [list, registrations] = yield* Effect.all(
+    [hasNoList ? Effect.undefined : readList, registrationsOf(user)],
+    { concurrency: "unbounded" }
+  )
+  return list === undefined && registrations === 0
+})
+
+// Rejects writes for which the streams have no storage, and no others. Users may fill 90 % of LOG;
+// the rest is for broadcasts, so that no flood of users stops those.
+
+interface Needs {
+  /** Streams that the write makes larger. */
+  readonly grows: ReadonlyArray<string>
+  /** Streams in which the write replaces an entry by one of about the same size. */
+  readonly rewrites?: ReadonlyArray<string>
+}
+
+const of = (...names: ReadonlyArray<BucketName>) => names.map(bucketStream)
+const log = streams.log.name
+
+/** The streams and buckets in which each kind of write needs room. */
+const needs = {
+  // A broadcast needs WORK for its jobs. WORK keeps messages for up to 35 days: in a full one the
+  // broadcast would wait until it expires.
+  broadcast: { grows: [log, streams.work.name, ...of("broadcasts")] },
+  /** A broadcast of a user, who must leave its share of LOG to publishers. */
+  test: { grows: [log, streams.work.name, ...of("broadcasts")] },
+  registration: { grows: [log, ...of("registrations")], rewrites: of("channels") },
+  /** The first registration in a channel. */
+  channel: { grows: [log, ...of("registrations", "channels")] },
+  subscription: { grows: [log, ...of("subscriptions")] },
+  /** A put that makes the list of the user no larger. */
+  renewal: { grows: [log], rewrites: of("subscriptions") }
+} satisfies Record<string, Needs>
+
+export type Growth = keyof typeof needs
+
+/** Fails with 507 when a stream of this kind of write is full. Running requests may exceed it. */
+export const demandRoom = Effect.fnUntraced(function* (kind: Growth) {
+  const space = yield* Space
+  const { grows, rewrites = [] }: Needs = needs[kind]
+  const isReserved = kind !== "broadcast" && space.isFull([log], usersShare)
+  if (isReserved || space.isFull(grows) || space.isFull(rewrites, lastShare))
+    return yield* refuse("no-room")
+})
+
+/** Fails with 507 when one of these buckets is full. */
+export const demandRoomIn = Effect.fnUntraced(function* (buckets: ReadonlyArray<BucketName>) {
+  if ((yield* Space).isFull(of(...buckets))) return yield* refuse("no-room")
+})
