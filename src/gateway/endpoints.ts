@@ -4,6 +4,7 @@ import { batchPost } from "./batch.ts"
 import { anyBroadcastGet, broadcastGet, broadcastPatch } from "./broadcasts/broadcast.ts"
 import { broadcastsGet, channelBroadcastsGet } from "./broadcasts/broadcast-list.ts"
 import { deadGet } from "./broadcasts/dead.ts"
+import { channelEventsGet, eventsGet } from "./broadcasts/events.ts"
 import { broadcastPost, directPost } from "./broadcasts/publish.ts"
 import { pushesGet } from "./broadcasts/pushes.ts"
 import { redrivePost } from "./broadcasts/redrive.ts"
@@ -16,7 +17,6 @@ import {
   userDelete
 } from "./channels/registration.ts"
 import { demoEndpoints } from "./demo.ts"
-import { channelEventsGet, eventsGet } from "./events/events.ts"
 import {
   openidLoginGet,
   openidTokenGet,

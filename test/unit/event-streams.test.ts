@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import { asOneOf, demandStream } from "#gateway/events/events.ts"
+import { asOneOf, demandStream } from "#gateway/broadcasts/events.ts"
 
 /** The status with which another stream of a user is refused; undefined: it is not. */
 const refusalOf = (user: string) =>

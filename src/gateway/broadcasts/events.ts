@@ -3,16 +3,16 @@
 import * as Effect from "effect/Effect"
 import { jsonHash } from "#basics/json-hash.ts"
 import { makeShares } from "#basics/shares.ts"
-import { isFinal, type Origin, type Standing, standingOf } from "#broadcasts/state.ts"
-import { followBroadcast } from "#broadcasts/watch.ts"
+import { Identity } from "#identity/identity.ts"
+import { isFinal, type Origin, type Standing, standingOf } from "#nats/broadcasts/state.ts"
+import { followBroadcast } from "#nats/broadcasts/watch.ts"
 import { eventStreamsOpen } from "#telemetry/request-metrics.ts"
-import { findOwn } from "../broadcasts/broadcast.ts"
-import { detailedViewOf, recipientsOf } from "../broadcasts/view.ts"
 import { errorIn, refuse } from "../http/errors.ts"
-import { ok, type Write } from "../http/request.ts"
+import { type Call, ok, type Write } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { operation } from "../operation.ts"
-import { endOfRights } from "./rights.ts"
+import { findOwn, maySee } from "./broadcast.ts"
+import { detailedViewOf, recipientsOf } from "./view.ts"
 
 /** Streams of one user, in this process. A browser opens six connections to a server at most. */
 const streamsPerUserMax = 4
@@ -113,3 +113,34 @@ export const eventsGet = operation({
 
 /** For callers who may read the broadcasts of the channel. */
 export const channelEventsGet = operation({ ...eventsGet, access: "viewer" })
+
+// The end of a caller's rights while a stream is open.
+
+/** The credentials are looked at once a second, the other rights at every so many looks. */
+const looksAMinute = 60
+
+/** The caller of a request as of now. Undefined: the credentials are those of nobody any more. */
+const callerNow = Effect.fnUntraced(function* ({ caller, request }: Call) {
+  const now = yield* (yield* Identity).identify(request)
+  return now.caller?.id === caller?.id ? now.caller : undefined
+})
+
+/**
+ * Returns when the caller may not see a broadcast any more. What cannot be found out now, because
+ * NATS or an identity server is away, is looked at again a second or a minute later.
+ */
+const endOfRights = Effect.fnUntraced(function* (call: Call, origin: Origin) {
+  let caller = call.caller
+  for (let look = 1; ; look++) {
+    yield* Effect.sleep("1 second")
+    caller = yield* callerNow(call).pipe(
+      Effect.catchTags({
+        IdentityUnavailable: () => Effect.succeed(caller),
+        TooManyFailures: () => Effect.succeed(undefined)
+      })
+    )
+    if (caller === undefined) return
+    if (look % looksAMinute > 0) continue
+    if (!(yield* Effect.orElseSucceed(maySee(caller, origin), () => true))) return
+  }
+})
