@@ -4,12 +4,18 @@ import { Effect } from "effect"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import type { JsonObject } from "#basics/json.ts"
+import {
+  comparableOf,
+  compare,
+  project,
+  type Row,
+  textOf,
+  valueAt
+} from "#gateway/listing/field.ts"
 import { readFilter } from "#gateway/listing/filter.ts"
 import { matching, pageOf } from "#gateway/listing/listing.ts"
 import { type Listing, queryPairs, readListing } from "#gateway/listing/query.ts"
-import { project, type Row, textOf } from "#gateway/listing/row.ts"
 import { placeOf } from "#gateway/listing/sort.ts"
-import { comparableOf, compare, valueAt } from "#gateway/listing/value.ts"
 
 const value = fc.oneof(
   fc.constant(null),

@@ -4,9 +4,9 @@ import { assert, describe, it } from "vitest"
 import type { JsonObject } from "#basics/json.ts"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { ErrorDetail } from "#gateway/http/errors.ts"
+import { textOf } from "#gateway/listing/field.ts"
 import { matching, pageOf } from "#gateway/listing/listing.ts"
 import { queryPairs, readListing } from "#gateway/listing/query.ts"
-import { textOf } from "#gateway/listing/row.ts"
 
 const listingOf = (query: string) => {
   const errors: Array<ErrorDetail> = []

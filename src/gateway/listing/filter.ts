@@ -2,9 +2,17 @@
 import { parseWhole } from "#basics/json.ts"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { type ErrorDetail, errorIn } from "../http/errors.ts"
-import { nameError, patternCharsMax, valuesMax } from "./bounds.ts"
-import { fieldOf, type Row } from "./row.ts"
-import { comparableOf, compareWith, type Texts, ValueSet } from "./value.ts"
+import {
+  comparableOf,
+  compareWith,
+  fieldOf,
+  nameError,
+  patternCharsMax,
+  type Row,
+  type Texts,
+  ValueSet,
+  valuesMax
+} from "./field.ts"
 
 const operators = [
   "min",

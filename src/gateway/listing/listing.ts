@@ -1,11 +1,10 @@
 // Selects the objects of a list: those that match the filters, and one page of them in order.
 import * as Effect from "effect/Effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
+import type { Row, Texts } from "./field.ts"
 import { matcherOf } from "./filter.ts"
 import type { Listing } from "./query.ts"
-import type { Row } from "./row.ts"
 import { comparePlaces, type Place, placeIn } from "./sort.ts"
-import type { Texts } from "./value.ts"
 
 /** The smallest limit. 0 means no limit. */
 export const effectiveLimit = (...limits: ReadonlyArray<number>): number =>

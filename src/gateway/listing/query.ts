@@ -1,7 +1,7 @@
 // Reads the query string of a list: filters, order, fields, limit and page, or the errors. Pure.
 import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import { decodePercent } from "../http/routing.ts"
-import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./bounds.ts"
+import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./field.ts"
 import { type Filter, jsonOrText, numberOf, readFilter, timestampOf } from "./filter.ts"
 import { invalidToken, type PageToken, pageTokenOf } from "./page-token.ts"
 import { newestFirst, readSort, type SortKey } from "./sort.ts"

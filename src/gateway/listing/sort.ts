@@ -1,9 +1,16 @@
 // The order of a list, and the place where a page begins. Pure.
 
 import type { JsonObject } from "#basics/json.ts"
-import { nameError, sortKeysMax } from "./bounds.ts"
-import { fieldOf, type Row } from "./row.ts"
-import { type Comparable, comparableOf, compare, type Texts } from "./value.ts"
+import {
+  type Comparable,
+  comparableOf,
+  compare,
+  fieldOf,
+  nameError,
+  type Row,
+  sortKeysMax,
+  type Texts
+} from "./field.ts"
 
 export interface SortKey {
   readonly field: string
