@@ -12,10 +12,8 @@ import {
   textOf,
   valueAt
 } from "#gateway/listing/field.ts"
-import { readFilter } from "#gateway/listing/filter.ts"
-import { matching, pageOf } from "#gateway/listing/listing.ts"
 import { type Listing, queryPairs, readListing } from "#gateway/listing/query.ts"
-import { placeOf } from "#gateway/listing/sort.ts"
+import { matching, pageOf, placeOf, readFilter } from "#gateway/listing/select.ts"
 
 const value = fc.oneof(
   fc.constant(null),

@@ -5,8 +5,8 @@ import type { JsonObject } from "#basics/json.ts"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { ErrorDetail } from "#gateway/http/errors.ts"
 import { textOf } from "#gateway/listing/field.ts"
-import { matching, pageOf } from "#gateway/listing/listing.ts"
 import { queryPairs, readListing } from "#gateway/listing/query.ts"
+import { matching, pageOf } from "#gateway/listing/select.ts"
 
 const listingOf = (query: string) => {
   const errors: Array<ErrorDetail> = []

@@ -40,7 +40,7 @@ const patterns = nodes.flatMap(({ node, path }): ReadonlyArray<Pattern> => {
 const made = {
   "src/cli/keys/env-file.ts": "a name of ours, in the operator's file",
   "src/gateway/batch.ts": "the version of the API",
-  "src/gateway/listing/filter.ts": "the operators of filters",
+  "src/gateway/listing/select.ts": "the operators of filters",
   "src/identity/kinds.ts": "names of settings",
   "src/identity/tokens/own-token.ts": "lengths",
   "src/telemetry/redaction.ts": "parts of one pattern"

@@ -6,9 +6,9 @@ import { errorIn, refuseInvalid } from "../http/errors.ts"
 import type { Call, Refused } from "../http/request.ts"
 import { GatewaySettings } from "../settings.ts"
 import { nextPageCharsMax } from "./field.ts"
-import { effectiveLimit } from "./listing.ts"
 import { issueToken } from "./page-token.ts"
 import type { Listing } from "./query.ts"
+import { effectiveLimit } from "./select.ts"
 
 const endless = errorIn(
   "querystring",

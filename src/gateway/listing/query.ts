@@ -2,9 +2,17 @@
 import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import { decodePercent } from "../http/routing.ts"
 import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./field.ts"
-import { type Filter, jsonOrText, numberOf, readFilter, timestampOf } from "./filter.ts"
 import { invalidToken, type PageToken, pageTokenOf } from "./page-token.ts"
-import { newestFirst, readSort, type SortKey } from "./sort.ts"
+import {
+  type Filter,
+  jsonOrText,
+  newestFirst,
+  numberOf,
+  readFilter,
+  readSort,
+  type SortKey,
+  timestampOf
+} from "./select.ts"
 
 const dayMillis = 24 * 60 * 60_000
 

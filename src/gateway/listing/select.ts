@@ -1,18 +1,68 @@
-// Filters of a list by fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
-import { parseWhole } from "#basics/json.ts"
+// Selects the objects of a list: those that match the filters, and one page of them in order.
+import * as Effect from "effect/Effect"
+import { type JsonObject, parseWhole } from "#basics/json.ts"
 import { matchesWildcard } from "#basics/wildcard.ts"
+import { mapInTurns } from "#clock/map-in-turns.ts"
 import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import {
+  type Comparable,
   comparableOf,
+  compare,
   compareWith,
   fieldOf,
   nameError,
   patternCharsMax,
   type Row,
+  sortKeysMax,
   type Texts,
   ValueSet,
   valuesMax
 } from "./field.ts"
+import type { Listing } from "./query.ts"
+
+/** The smallest limit. 0 means no limit. */
+export const effectiveLimit = (...limits: ReadonlyArray<number>): number =>
+  Math.min(...limits.map((limit) => limit || Number.MAX_SAFE_INTEGER))
+
+/** The objects that match all filters, not sorted. */
+export const matching = Effect.fnUntraced(function* (
+  rows: ReadonlyArray<Row>,
+  { filters }: Listing
+) {
+  if (filters.length === 0) return rows
+  const texts: Texts = new WeakMap()
+  const matchers = filters.map((filter) => matcherOf(filter, texts))
+  const passed = yield* mapInTurns(rows, (row) => matchers.every((matches) => matches(row)))
+  return rows.filter((_, i) => passed[i])
+})
+
+export interface Page {
+  readonly shown: ReadonlyArray<Row>
+  readonly more: boolean
+}
+
+/** One page: the first rows after the last object of the previous page. */
+export const pageOf = Effect.fnUntraced(function* (
+  rows: ReadonlyArray<Row>,
+  { sort, token }: Listing,
+  limit: number
+) {
+  const texts: Texts = new WeakMap()
+  const inOrder = comparePlaces(sort)
+  const last =
+    token === undefined ? undefined : placeIn({ own: token.last_object, data: {} }, sort, texts)
+  const placed = yield* mapInTurns(rows, (row) => ({ row, place: placeIn(row, sort, texts) }))
+  const isBehind = ({ place }: { readonly place: Place }) =>
+    last === undefined || inOrder(place, last) > 0
+  const rest = placed.filter(isBehind).sort((a, b) => inOrder(a.place, b.place))
+  const page: Page = {
+    shown: rest.slice(0, limit).map(({ row }) => row),
+    more: rest.length > limit
+  }
+  return page
+})
+
+// Filters of a list by fields: `min_age=3`, `in_id=a,b`, `has_expirationTime=true`. Pure.
 
 const operators = [
   "min",
@@ -171,7 +221,58 @@ const testOf = ({ operator, value }: Filter, texts: Texts): ((found: unknown) =>
 }
 
 /** A test whether an object matches. Prepares the filter's value once for all objects. */
-export const matcherOf = (filter: Filter, texts: Texts): ((row: Row) => boolean) => {
+const matcherOf = (filter: Filter, texts: Texts): ((row: Row) => boolean) => {
   const holds = testOf(filter, texts)
   return (row) => holds(fieldOf(row, filter.field))
 }
+
+// The order of a list, and the place where a page begins. Pure.
+
+export interface SortKey {
+  readonly field: string
+  readonly descending: boolean
+}
+
+export const newestFirst: SortKey = { field: "last_modified", descending: true }
+
+/**
+ * Reads `a,-b,+c`. Returns an error as a string. Skips items that are not field names. Adds the
+ * timestamp, which is unique, so that the order is total.
+ */
+export const readSort = (text: string): ReadonlyArray<SortKey> | string => {
+  const sort = new Map<string, SortKey>()
+  for (const item of text.split(",")) {
+    const [, sign, field] = /^([+-]?)([\w.]+)$/.exec(item.trim()) ?? []
+    // A field that occurs again cannot change the order.
+    if (field === undefined || sort.has(field)) continue
+    const error = nameError(field)
+    if (error !== undefined) return error
+    if (sort.size === sortKeysMax) return `Must not name more than ${sortKeysMax} fields`
+    sort.set(field, { field, descending: sign === "-" })
+  }
+  if (!sort.has("last_modified")) sort.set("last_modified", newestFirst)
+  return [...sort.values()]
+}
+
+/** The values of an object's sort fields. */
+type Place = ReadonlyArray<Comparable>
+
+/** The place of an object in the order. */
+const placeIn = (row: Row, sort: ReadonlyArray<SortKey>, texts: Texts): Place =>
+  sort.map(({ field }) => comparableOf(fieldOf(row, field), texts))
+
+const comparePlaces =
+  (sort: ReadonlyArray<SortKey>) =>
+  (a: Place, b: Place): number => {
+    for (const [i, { descending }] of sort.entries()) {
+      const order = compare(a[i]!, b[i]!)
+      if (order !== 0) return descending ? -order : order
+    }
+    return 0
+  }
+
+/** The sort fields of an object by their names, for a page token. Missing fields stay missing. */
+export const placeOf = (row: Row, sort: ReadonlyArray<SortKey>): JsonObject =>
+  Object.fromEntries(
+    sort.map(({ field }) => [field, fieldOf(row, field)]).filter(([, value]) => value !== undefined)
+  )
