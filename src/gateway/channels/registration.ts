@@ -21,7 +21,7 @@ import { type ChannelToken, channelToken, decodeTokens } from "#streams/tokens.t
 import { refuse } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
-import { limitOf, nextPage } from "../listing/next-page.ts"
+import { limitOf, nextPage } from "../listing/page.ts"
 import { type ListInput, readPages } from "../listing/read-query.ts"
 import { operation } from "../operation.ts"
 import { registrationsOf } from "../quotas.ts"

@@ -2,7 +2,7 @@
 import { type ErrorDetail, errorIn } from "../http/errors.ts"
 import { decodePercent } from "../http/routing.ts"
 import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./field.ts"
-import { invalidToken, type PageToken, pageTokenOf } from "./page-token.ts"
+import { invalidToken, type PageToken, pageTokenOf } from "./page.ts"
 import {
   type Filter,
   jsonOrText,

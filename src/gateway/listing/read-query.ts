@@ -5,7 +5,7 @@ import { checkNoBody } from "../http/body.ts"
 import { type ErrorDetail, refuse } from "../http/errors.ts"
 import { type Preconditions, readPreconditions } from "../http/preconditions.ts"
 import type { Call } from "../http/request.ts"
-import { invalidToken, isGenuine } from "./page-token.ts"
+import { invalidToken, isGenuine } from "./page.ts"
 import { type Listing, queryPairs, readListing } from "./query.ts"
 
 export interface ListInput {

@@ -1,17 +1,67 @@
-// Page tokens: the place where the next page begins, opaque to clients and signed for one user and
-// one list. A DELETE may use a token only once, and notes that in the bucket `cache` for all
-// gateways.
+// The URL of the next page of a list.
 
 import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { isSameSecret } from "#basics/hmac.ts"
 import { isObject, type JsonObject, parseJson } from "#basics/json.ts"
+import type { Settings } from "#config"
 import { hmacFor, useridSecret } from "#identity/secret-hmacs.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { errorIn, refuseInvalid } from "../http/errors.ts"
-import type { Call } from "../http/request.ts"
+import type { Call, Refused } from "../http/request.ts"
+import { GatewaySettings } from "../settings.ts"
+import { nextPageCharsMax } from "./field.ts"
+import type { Listing } from "./query.ts"
+import { effectiveLimit } from "./select.ts"
+
+const endless = errorIn(
+  "querystring",
+  null,
+  `The URL of the next page would have more than ${nextPageCharsMax} characters: ` +
+    "shorten the query string, or sort by fields with shorter values"
+)
+
+/** The most objects in a page: those that the client wants, and at most `max`. 0: no limit. */
+export const limitOf = ({ limit }: Listing, max: number) =>
+  Effect.map(GatewaySettings, ({ paginateBy }) => effectiveLimit(limit, paginateBy, max))
+
+/** A page of a list. */
+interface Shown {
+  /** The path of the list. */
+  readonly path: string
+  /** The place behind which the list goes on, for the token; undefined: this is the last page. */
+  readonly place: JsonObject | undefined
+  /** Undefined: the list takes none. */
+  readonly limit: number | undefined
+}
+
+/**
+ * The header with the absolute URL of the next page: the same query string with another limit and
+ * token. The last page has none.
+ */
+export const nextPage = Effect.fnUntraced(function* (
+  call: Call,
+  { limit, path, place }: Shown
+): Effect.fn.Return<Record<string, string>, Refused, GatewaySettings | Settings> {
+  if (place === undefined) return {}
+  // Check before signing: a field may have 16 KiB, and the token is the longest part of the URL.
+  if (JSON.stringify(place).length > nextPageCharsMax) return yield* refuseInvalid([endless])
+  const token = yield* issueToken(call, place)
+  const others = call.query
+    .split("&")
+    .filter((pair) => pair !== "" && !/^(_limit|_token)(=|$)/.test(pair))
+  const limited = limit === undefined ? [] : [`_limit=${limit}`]
+  const query = [...others, ...limited, `_token=${token}`].join("&")
+  const url = `${call.rootUrl}${path}?${query}`
+  if (url.length > nextPageCharsMax) return yield* refuseInvalid([endless])
+  return { "Next-Page": url }
+})
+
+// Page tokens: the place where the next page begins, opaque to clients and signed for one user and
+// one list. A DELETE may use a token only once, and notes that in the bucket `cache` for all
+// gateways.
 
 /** How long a token is valid. A client follows a page at once; the rest is for one that retries. */
 const validitySeconds = 600
@@ -60,7 +110,7 @@ const signatureOf = (
   return hmacFor(secret, purpose)(`${list}.${signed}`, "base64url")
 }
 
-export const issueToken = Effect.fnUntraced(function* (call: Call, lastObject: JsonObject) {
+const issueToken = Effect.fnUntraced(function* (call: Call, lastObject: JsonObject) {
   const expires = (yield* Clock.currentTimeMillis) + validitySeconds * 1000
   const token = { last_object: lastObject, nonce: randomUUID(), expires }
   const signed = Buffer.from(JSON.stringify(token)).toString("base64url")
