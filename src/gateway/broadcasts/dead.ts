@@ -10,8 +10,7 @@ import type { ErrorDetail } from "../http/errors.ts"
 import { type Call, ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { nextPage } from "../listing/page.ts"
-import { type ListInput, readQuery } from "../listing/read-query.ts"
-import { singles } from "../listing/singles.ts"
+import { type ListInput, readQuery, singles } from "../listing/query.ts"
 import { operation } from "../operation.ts"
 
 const Cause = Schema.Struct({

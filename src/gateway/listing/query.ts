@@ -1,8 +1,14 @@
-// Reads the query string of a list: filters, order, fields, limit and page, or the errors. Pure.
-import { type ErrorDetail, errorIn } from "../http/errors.ts"
+// Reads the query string and the preconditions of a list, or of one subscription.
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { millisOf } from "#domain/timestamp.ts"
+import { checkNoBody } from "../http/body.ts"
+import { type ErrorDetail, errorIn, refuse } from "../http/errors.ts"
+import { type Preconditions, readPreconditions } from "../http/preconditions.ts"
+import type { Call } from "../http/request.ts"
 import { decodePercent } from "../http/routing.ts"
 import { fieldsMax, nameCharsMax, nameError, parametersMax } from "./field.ts"
-import { invalidToken, type PageToken, pageTokenOf } from "./page.ts"
+import { invalidToken, isGenuine, type PageToken, pageTokenOf } from "./page.ts"
 import {
   type Filter,
   jsonOrText,
@@ -13,6 +19,33 @@ import {
   type SortKey,
   timestampOf
 } from "./select.ts"
+
+export interface ListInput {
+  readonly listing: Listing
+  readonly preconditions: Preconditions
+}
+
+/** `removes`: see `Rules` in query.ts. `only`: the parameters that are read; others are ignored. */
+export const readQuery = (removes: boolean, only?: ReadonlyArray<string>) =>
+  Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
+    const { query, request } = call
+    const preconditions = readPreconditions(request, errors)
+    const pairs = queryPairs(query)
+    if (pairs === undefined) return yield* refuse("undecodable-url")
+    const read = pairs.filter(([name]) => only?.includes(name) ?? true)
+    const now = yield* Clock.currentTimeMillis
+    const listing = readListing(read, errors, { now, removes })
+    if (listing.token !== undefined && !(yield* isGenuine(listing.token, call)))
+      errors.push(invalidToken)
+    yield* checkNoBody(request, errors)
+    const input: ListInput = { listing, preconditions }
+    return input
+  })
+
+/** Reads the query string of a list whose order nobody chooses. */
+export const readPages = readQuery(false, ["_limit", "_token"])
+
+// Reads the query string of a list: filters, order, fields, limit and page, or the errors. Pure.
 
 const dayMillis = 24 * 60 * 60_000
 
@@ -211,4 +244,36 @@ export const readListing = (
     else if (wrong !== undefined) errors.push(wrong)
   }
   return reading
+}
+
+// Parameters of a query string that may stand there once.
+
+/** Functions that read one parameter each, and add what is wrong with it to `errors`. */
+export const singles = (query: string, errors: Array<ErrorDetail>) => {
+  const pairs = queryPairs(query) ?? []
+  const refuse = (name: string, text: string) =>
+    void errors.push(errorIn("querystring", name, `Invalid value for ${name}: ${text}`))
+  const text = (name: string): string | undefined => {
+    const values = pairs.filter(([each]) => each === name).map(([, value]) => value)
+    if (values.length > 1) refuse(name, "give it once")
+    return values[0]
+  }
+  return {
+    refuse,
+    text,
+    oneOf: <A extends string>(name: string, all: ReadonlyArray<A>): A | undefined => {
+      const value = text(name)
+      const found = all.find((each) => each === value)
+      if (value !== found) refuse(name, `expected one of ${all.join(", ")}`)
+      return found
+    },
+    /** Milliseconds since the epoch. */
+    time: (name: string): number | undefined => {
+      const value = text(name)
+      if (value === undefined) return undefined
+      const millis = millisOf(value)
+      if (millis === undefined) refuse(name, "expected a time of RFC 3339")
+      return millis
+    }
+  }
 }

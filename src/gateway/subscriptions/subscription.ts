@@ -9,7 +9,7 @@ import { stamp, unmet } from "../http/preconditions.ts"
 import { ok } from "../http/request.ts"
 import { noStore } from "../http/response-headers.ts"
 import { project, type Row } from "../listing/field.ts"
-import { readQuery } from "../listing/read-query.ts"
+import { readQuery } from "../listing/query.ts"
 import { operation } from "../operation.ts"
 import { changed, changeList, listOf } from "../write.ts"
 import {
