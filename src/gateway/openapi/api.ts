@@ -10,8 +10,7 @@ import { projectVersion } from "../http/version.ts"
 import { type Endpoint, Gateway, operation } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { type About, openApiOf, type SecuritySchemes } from "./openapi.ts"
-import { apiPage } from "./page.ts"
-import { style } from "./page-style.ts"
+import { apiPage, style } from "./page.ts"
 
 /** Placeholder of the root URL, which depends on the request's Host. */
 const anyRootUrl = "https://root.invalid"
