@@ -26,13 +26,11 @@ import {
 } from "./logins/logins.ts"
 import { apiGet } from "./openapi/api.ts"
 import { type Endpoint, endpoint, type NeedsOf } from "./operation.ts"
-import { contributeGet } from "./service/contribute.ts"
+import { contributeGet, rootGet, versionGet } from "./service/about.ts"
 import { fileEndpoints } from "./service/files.ts"
 import { heartbeatGet, lbheartbeatGet } from "./service/heartbeat.ts"
 import { metricsGet } from "./service/metrics.ts"
-import { rootGet } from "./service/root.ts"
 import { vapidPublicKeyGet } from "./service/vapid-public-key.ts"
-import { versionGet } from "./service/version.ts"
 import {
   subscriptionDelete,
   subscriptionGet,

@@ -1,7 +1,7 @@
 // Whether caches may keep the root of a read-only gateway, which names the caller.
 import { Effect, Redacted } from "effect"
 import { assert, describe, it } from "vitest"
-import { cachingOf } from "#gateway/service/root.ts"
+import { cachingOf } from "#gateway/service/about.ts"
 import { basicauth } from "#identity/policies/basicauth.ts"
 import { proxy } from "#identity/policies/proxy.ts"
 

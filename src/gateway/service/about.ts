@@ -1,11 +1,15 @@
 // GET /: what this server is, what it can do, and who the caller is. With wrong credentials the
 // response has no `user`.
+
+import { readFileSync } from "node:fs"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { isObject, type JsonObject } from "#basics/json.ts"
 import { type Caller, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
+import { refuse } from "../http/errors.ts"
 import { docsUrl } from "../http/links.ts"
 import { ok } from "../http/request.ts"
 import { expiringIn, noStore } from "../http/response-headers.ts"
@@ -95,4 +99,61 @@ export const rootGet = operation({
     return ok(body, settings.readonly ? cachingOf(identity.policies, now) : noStore)
   }),
   doc: { summary: "What this server is and can do", responses: { 200: Root } }
+})
+
+// GET /__version__: what is deployed, from a file that the deployment writes. Without the file:
+// 404.
+
+/** In the working directory, then beside the code. */
+const places = ["version.json", new URL("../../../version.json", import.meta.url)]
+
+const readVersion = (): JsonObject | undefined => {
+  for (const place of places) {
+    try {
+      const json = JSON.parse(readFileSync(place, "utf8")) as unknown
+      if (isObject(json)) return json
+    } catch {
+      // Missing or invalid JSON: try the next place.
+    }
+  }
+  return undefined
+}
+
+/** Read once, at the first request: the file belongs to the code that runs. */
+let known: { readonly version: JsonObject | undefined } | undefined
+
+export const versionGet = operation({
+  access: "anyone",
+  run: Effect.fnUntraced(function* () {
+    known ??= { version: readVersion() }
+    const { version } = known
+    if (version === undefined) return yield* refuse("unknown-url")
+    return ok(version)
+  }),
+  doc: {
+    summary: "What is deployed",
+    responses: { 200: Schema.Record(Schema.String, Schema.Unknown) },
+    errors: [404]
+  }
+})
+
+// GET /contribute.json: how to contribute to the project.
+
+export const contributeGet = operation({
+  access: "anyone",
+  run: Effect.fnUntraced(function* (_, { rootUrl }) {
+    const settings = yield* GatewaySettings
+    return ok({
+      name: settings.projectName,
+      description:
+        "Broadcasts a notification to everybody who is registered to a channel, by Web Push.",
+      repository: { license: "MIT", type: "git" },
+      participate: { home: docsUrl(settings, rootUrl), docs: docsUrl(settings, rootUrl) },
+      keywords: ["web push", "broadcast", "notifications", "nats", "jetstream"]
+    })
+  }),
+  doc: {
+    summary: "How to take part in the project",
+    responses: { 200: Schema.Record(Schema.String, Schema.Unknown) }
+  }
 })
