@@ -28,8 +28,7 @@ import { apiGet } from "./openapi/api.ts"
 import { type Endpoint, endpoint, type NeedsOf } from "./operation.ts"
 import { contributeGet, rootGet, versionGet } from "./service/about.ts"
 import { fileEndpoints } from "./service/files.ts"
-import { heartbeatGet, lbheartbeatGet } from "./service/heartbeat.ts"
-import { metricsGet } from "./service/metrics.ts"
+import { heartbeatGet, lbheartbeatGet, metricsGet } from "./service/probes.ts"
 import { vapidPublicKeyGet } from "./service/vapid-public-key.ts"
 import {
   subscriptionDelete,

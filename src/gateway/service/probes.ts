@@ -3,6 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Health, HealthView } from "#monitoring/health.ts"
+import { metricsText, textFormat } from "#monitoring/metrics-text.ts"
 import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
 import { operation } from "../operation.ts"
@@ -36,5 +37,28 @@ export const lbheartbeatGet = operation({
       "Whether load balancers may send requests: 200, or 503 once this server was told to stop; " +
       "touches nothing else",
     responses: { 200: Empty, 503: Empty }
+  }
+})
+
+// GET /__metrics__: the metrics of this process and the backlog of the streams, for Prometheus. The
+// metrics port of the process has the same for operators.
+
+export const metricsGet = operation({
+  access: "anyone",
+  run: Effect.fnUntraced(function* () {
+    if (!(yield* GatewaySettings).publicMetrics) return yield* refuse("forbidden")
+    return {
+      status: 200,
+      headers: { "Content-Type": textFormat },
+      text: yield* metricsText("anybody")
+    }
+  }),
+  doc: {
+    summary:
+      "Counts and times as Prometheus text. Of the process that answers, but for what waits, " +
+      "which is of the whole service",
+    responses: { 200: null },
+    errors: [403],
+    textType: "text/plain"
   }
 })
