@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { demoFiles } from "#browser/serving/files.ts"
 import { type ApiResponse, ok } from "./http/request.ts"
 import { type Endpoint, endpoint, operation } from "./operation.ts"
-import { fileGet } from "./service/file-get.ts"
+import { fileGet } from "./service/files.ts"
 
 const mediaTypes: Readonly<Record<string, string>> = {
   css: "text/css",
