@@ -29,7 +29,6 @@ import { type Endpoint, endpoint, type NeedsOf } from "./operation.ts"
 import { contributeGet, rootGet, versionGet } from "./service/about.ts"
 import { fileEndpoints } from "./service/files.ts"
 import { heartbeatGet, lbheartbeatGet, metricsGet } from "./service/probes.ts"
-import { vapidPublicKeyGet } from "./service/vapid-public-key.ts"
 import {
   subscriptionDelete,
   subscriptionGet,
@@ -40,6 +39,7 @@ import { subscriptionPost } from "./subscriptions/subscription-post.ts"
 import { subscriptionReplace } from "./subscriptions/subscription-replace.ts"
 import { restorePost } from "./users/restore.ts"
 import { userGet } from "./users/user.ts"
+import { vapidPublicKeyGet } from "./vapid-public-keys.ts"
 
 const api = [
   endpoint("root", "/", { GET: rootGet, DELETE: userDelete }),
