@@ -1,6 +1,6 @@
 // Patterns of allowed origins, matched against any text that a client may send.
 import { assert, it } from "vitest"
-import { allowedOrigin } from "#gateway/http/cors.ts"
+import { allowedOrigin } from "#gateway/http/response-headers.ts"
 
 const patterns = ["https://*.*.*.*.ok.example"]
 

@@ -1,7 +1,7 @@
 // URLs in responses.
 import { Option } from "effect"
 import { assert, describe, it } from "vitest"
-import { originOf } from "#gateway/http/links.ts"
+import { originOf } from "#gateway/http/response-headers.ts"
 
 const none = { host: "127.0.0.1", httpScheme: Option.none(), httpHost: Option.none() }
 const https = { ...none, httpScheme: Option.some("https" as const) }

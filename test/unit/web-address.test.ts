@@ -3,7 +3,7 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { settings } from "#config"
-import { allowedOrigin } from "#gateway/http/cors.ts"
+import { allowedOrigin } from "#gateway/http/response-headers.ts"
 import { gatewaySettings } from "#gateway/settings.ts"
 import { openidSettings } from "#identity/policies/openid.ts"
 import { readEvery, type Table } from "#settings/every-setting.ts"

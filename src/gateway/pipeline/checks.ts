@@ -5,17 +5,18 @@ import * as Option from "effect/Option"
 import { type Caller, type Identified, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import type { Invalid } from "#identity/verdict.ts"
-import {
-  allowedOrigin,
-  anyOrigin,
-  foreignOrigin,
-  isPreflight,
-  redirectPreflightHeaders
-} from "../http/cors.ts"
 import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
 import { acceptsJson, declaresJson, isJson, notAcceptable, unsupported } from "../http/media.ts"
 import { type ApiRequest, type ApiResponse, ok, type Refused } from "../http/request.ts"
-import { endOfService, expiringIn } from "../http/response-headers.ts"
+import {
+  allowedOrigin,
+  anyOrigin,
+  endOfService,
+  expiringIn,
+  foreignOrigin,
+  isPreflight,
+  redirectPreflightHeaders
+} from "../http/response-headers.ts"
 import type { OperationRules, Route } from "../http/routing.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
 import { isOperator, mayPublish, mayUseUsers } from "../rights.ts"

@@ -28,7 +28,6 @@ import { Source } from "#settings/source.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { requestAnswered } from "#telemetry/request-metrics.ts"
 import { endpoints, endpointsIn } from "../endpoints.ts"
-import { preflightErrors, preflightHeaders } from "../http/cors.ts"
 import {
   checked,
   type ErrorDetail,
@@ -37,9 +36,14 @@ import {
   refuseInvalid,
   retryAfter
 } from "../http/errors.ts"
-import { docsUrl, originOf } from "../http/links.ts"
 import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
-import { addCommonHeaders } from "../http/response-headers.ts"
+import {
+  addCommonHeaders,
+  docsUrl,
+  originOf,
+  preflightErrors,
+  preflightHeaders
+} from "../http/response-headers.ts"
 import { operationOf, type Route, routeOf } from "../http/routing.ts"
 import { versionPrefix } from "../http/version.ts"
 import { Gateway } from "../operation.ts"

@@ -8,7 +8,6 @@ import { Settings } from "#config"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { httpTurnedAway } from "#telemetry/request-metrics.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "../client-address.ts"
-import { corsHeaders } from "../http/cors.ts"
 import { errorResponse } from "../http/errors.ts"
 import {
   type ApiRequest,
@@ -17,6 +16,7 @@ import {
   BodyCrowded,
   BodyTooLarge
 } from "../http/request.ts"
+import { corsHeaders } from "../http/response-headers.ts"
 import { Gateway } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"
 import { sendEvents, sendResponse, UnreadResponses } from "./send.ts"
