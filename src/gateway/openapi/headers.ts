@@ -4,7 +4,7 @@ import { isTryLater } from "../http/response-headers.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
-const header = (
+const describedHeader = (
   description: string,
   type: "string" | "integer" = "string",
   required = true
@@ -14,16 +14,20 @@ const header = (
   schema: { type }
 })
 
-const known: Readonly<Record<string, Json>> = {
-  ETag: header(
+const shownHeaders: Readonly<Record<string, Json>> = {
+  ETag: describedHeader(
     "Names this state between double quotes, for If-Match and If-None-Match; " +
       "but for the VAPID public key and files it is a timestamp."
   ),
-  "Last-Modified": header("The same timestamp, in whole seconds."),
-  "Total-Records": header("How many objects match, on all pages together.", "integer"),
-  "Total-Objects": header("The same as Total-Records.", "integer"),
-  "Next-Page": header("Absolute URL of the next page; the last page has none.", "string", false),
-  Location: header(
+  "Last-Modified": describedHeader("The same timestamp, in whole seconds."),
+  "Total-Records": describedHeader("How many objects match, on all pages together.", "integer"),
+  "Total-Objects": describedHeader("The same as Total-Records.", "integer"),
+  "Next-Page": describedHeader(
+    "Absolute URL of the next page; the last page has none.",
+    "string",
+    false
+  ),
+  Location: describedHeader(
     "Absolute URL of what was made: a subscription, or a broadcast and its progress. A dry run " +
       "has none.",
     "string",
@@ -35,15 +39,19 @@ const known: Readonly<Record<string, Json>> = {
 const ofState = ["ETag", "Last-Modified"]
 
 const pick = (names: ReadonlyArray<string>): Json =>
-  Object.fromEntries(names.filter((name) => name in known).map((name) => [name, known[name]]))
+  Object.fromEntries(
+    names.filter((name) => name in shownHeaders).map((name) => [name, shownHeaders[name]])
+  )
 
 const ofError = (status: number): Json => {
   if (status === 401)
-    return { "WWW-Authenticate": header("Schemes that are understood (RFC 9110 section 11.6.1).") }
+    return {
+      "WWW-Authenticate": describedHeader("Schemes that are understood (RFC 9110 section 11.6.1).")
+    }
   if (status === 412) return pick(ofState)
   return isTryLater({ status, ...(status === 409 && { error: "too-many-writes" as const }) })
     ? {
-        "Retry-After": header(
+        "Retry-After": describedHeader(
           "Seconds until it is worth another try; on 409 of too-many-writes alone.",
           "integer",
           status !== 409
