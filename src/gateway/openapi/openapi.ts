@@ -7,8 +7,7 @@ import { apiErrors, type ErrorCode } from "../http/error-table.ts"
 import { ErrorDetail } from "../http/errors.ts"
 import type { AnyOperation, Description, Endpoint } from "../operation.ts"
 import { groups } from "./groups.ts"
-import { headersOf } from "./headers.ts"
-import { parameterGroups, pathParameters } from "./parameters.ts"
+import { headersOf, parameterGroups, pathParameters } from "./parameters.ts"
 
 type Schemas = ReturnType<typeof makeSchemas>
 
