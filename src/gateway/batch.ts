@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { readBody } from "./http/body.ts"
-import { type ErrorDetail, errorIn, errorResponse } from "./http/errors.ts"
 import { maxHeaderSize } from "./http/node-http.ts"
 import {
   type ApiRequest,
@@ -14,6 +13,7 @@ import {
   type Call,
   jsonResponse
 } from "./http/request.ts"
+import { type ErrorDetail, errorIn, errorResponse } from "./http/response.ts"
 import { decodePercent, withoutSlashes } from "./http/routing.ts"
 import { versionPrefix } from "./http/version.ts"
 import { Gateway, operation } from "./operation.ts"

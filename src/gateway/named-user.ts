@@ -8,8 +8,8 @@ import { Space, usersShare } from "#nats/watch/space.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { errorIn, refuseInvalid } from "./http/errors.ts"
 import type { Call } from "./http/request.ts"
+import { errorIn, refuseInvalid } from "./http/response.ts"
 import type { Operation } from "./operation.ts"
 
 /** The description of an error in the id of a user. */

@@ -8,9 +8,8 @@ import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys, userOfKey } from "#streams/buckets.ts"
 import { shardsAt, type UserToken } from "#streams/tokens.ts"
-import { countRegistrations, eachList, registrationsUnder } from "#subscriptions/audience.ts"
-import { refuse } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
+import { refuse } from "../http/response.ts"
 import { RequestRates } from "../quotas.ts"
 
 /**

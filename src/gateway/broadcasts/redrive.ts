@@ -10,8 +10,8 @@ import {
   undeliveredOf
 } from "#broadcasts/state.ts"
 import { readBody } from "../http/body.ts"
-import { refuse } from "../http/errors.ts"
 import { ok } from "../http/request.ts"
+import { refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { operation } from "../operation.ts"
 import { demandRoom } from "../quotas.ts"

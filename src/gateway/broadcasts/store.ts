@@ -16,7 +16,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { subjects } from "#streams/subjects.ts"
 import { decodeToken, directToken } from "#streams/tokens.ts"
-import { errorIn, refuse, refuseInvalid } from "../http/errors.ts"
+import { errorIn, refuse, refuseInvalid } from "../http/response.ts"
 import { demandRoom, RequestRates } from "../quotas.ts"
 
 /** Of LOG: the headers of a broadcast, and the fact of its end. Measured. */

@@ -4,9 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { depthMax, parseWhole } from "#basics/json.ts"
-import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "./errors.ts"
 import { isForm, isJson, unsupportedForm } from "./media.ts"
 import type { ApiRequest, Refused } from "./request.ts"
+import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "./response.ts"
 
 const inBody = (description: string, name = "") => errorIn("body", name, description)
 const required = inBody("Required")

@@ -1,6 +1,7 @@
 // Media types: which ones Accept allows, and which one Content-Type declares. Pure.
-import { errorIn } from "./errors.ts"
+
 import type { ApiRequest } from "./request.ts"
+import { errorIn } from "./response.ts"
 
 const json = "application/json"
 const form = "application/x-www-form-urlencoded"

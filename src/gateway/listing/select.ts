@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { type JsonObject, parseWhole } from "#basics/json.ts"
 import { matchesWildcard } from "#basics/wildcard.ts"
 import { mapInTurns } from "#clock/map-in-turns.ts"
-import { type ErrorDetail, errorIn } from "../http/errors.ts"
+import { type ErrorDetail, errorIn } from "../http/response.ts"
 import {
   type Comparable,
   comparableOf,

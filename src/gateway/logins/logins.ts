@@ -9,15 +9,15 @@ import { loginErrors } from "#identity/login/login-errors.ts"
 import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { readForm } from "../http/body.ts"
+import { prefersHtml, prefersJson } from "../http/media.ts"
+import { type ApiRequest, type ApiResponse, type Call, ok } from "../http/request.ts"
 import {
   type ErrorDetail,
   errorResponse,
   refuse,
   refuseInvalid,
   retryAfter
-} from "../http/errors.ts"
-import { prefersHtml, prefersJson } from "../http/media.ts"
-import { type ApiRequest, type ApiResponse, type Call, ok } from "../http/request.ts"
+} from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { type Description, operation } from "../operation.ts"
 import { failurePage, questionPage } from "./html.ts"

@@ -28,6 +28,7 @@ import { Source } from "#settings/source.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { requestAnswered } from "#telemetry/request-metrics.ts"
 import { endpoints, endpointsIn } from "../endpoints.ts"
+import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
 import {
   checked,
   type ErrorDetail,
@@ -35,8 +36,7 @@ import {
   refuse,
   refuseInvalid,
   retryAfter
-} from "../http/errors.ts"
-import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
+} from "../http/response.ts"
 import {
   addCommonHeaders,
   docsUrl,

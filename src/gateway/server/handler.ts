@@ -8,7 +8,6 @@ import { Settings } from "#config"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { httpTurnedAway } from "#telemetry/request-metrics.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "../client-address.ts"
-import { errorResponse } from "../http/errors.ts"
 import {
   type ApiRequest,
   type ApiResponse,
@@ -16,6 +15,7 @@ import {
   BodyCrowded,
   BodyTooLarge
 } from "../http/request.ts"
+import { errorResponse } from "../http/response.ts"
 import { corsHeaders } from "../http/response-headers.ts"
 import { Gateway } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"

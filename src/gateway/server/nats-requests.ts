@@ -9,9 +9,9 @@ import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/m
 import { subjects } from "#streams/subjects.ts"
 import { readBody, readForm } from "../http/body.ts"
 import { reasonPhrase } from "../http/error-table.ts"
-import { type ErrorDetail, errorIn, errorResponse, refuseInvalid } from "../http/errors.ts"
 import { maxHeaderSize } from "../http/node-http.ts"
 import { type ApiRequest, type ApiResponse, BodyTooLarge, type Refused } from "../http/request.ts"
+import { type ErrorDetail, errorIn, errorResponse, refuseInvalid } from "../http/response.ts"
 import { projectVersion, versionPrefix } from "../http/version.ts"
 import { Gateway } from "../operation.ts"
 

@@ -10,8 +10,8 @@ import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoin
 import { subscriptionBytesMax } from "#domain/subscription/list-bounds.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import { decoderOf } from "../http/body.ts"
-import { badId, type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/errors.ts"
 import type { Call } from "../http/request.ts"
+import { badId, type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/response.ts"
 
 const text = Schema.String.pipe(Schema.check(Schema.isNonEmpty({ message: "Required" })))
 /** In characters. */
