@@ -4,14 +4,14 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "#basics/json.ts"
-import { readBody } from "./http/body.ts"
 import { maxHeaderSize } from "./http/node-http.ts"
 import {
   type ApiRequest,
   type ApiResponse,
   BodyTooLarge,
   type Call,
-  jsonResponse
+  jsonResponse,
+  readBody
 } from "./http/request.ts"
 import { type ErrorDetail, errorIn, errorResponse } from "./http/response.ts"
 import { decodePercent, withoutSlashes } from "./http/routing.ts"

@@ -22,8 +22,14 @@ import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
 import { Identity } from "#identity/identity.ts"
 import { channelToken, decodeToken } from "#streams/tokens.ts"
 import { Acknowledgement, accepted } from "../channels/registration.ts"
-import { bodyBytesMax, readBody } from "../http/body.ts"
-import { type ApiRequest, type ApiResponse, type Call, ok } from "../http/request.ts"
+import {
+  type ApiRequest,
+  type ApiResponse,
+  bodyBytesMax,
+  type Call,
+  ok,
+  readBody
+} from "../http/request.ts"
 import { type ErrorDetail, errorIn, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { userIdFault } from "../named-user.ts"

@@ -2,15 +2,9 @@
 // operators.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import {
-  type NotRedriven,
-  type Origin,
-  redrive,
-  standingOf,
-  undeliveredOf
-} from "#broadcasts/state.ts"
-import { readBody } from "../http/body.ts"
-import { ok } from "../http/request.ts"
+import { type NotRedriven, redrive, undeliveredOf } from "#nats/broadcasts/redrive.ts"
+import { type Origin, standingOf } from "#nats/broadcasts/state.ts"
+import { ok, readBody } from "../http/request.ts"
 import { refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { operation } from "../operation.ts"

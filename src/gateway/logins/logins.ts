@@ -8,9 +8,15 @@ import { Identity } from "#identity/identity.ts"
 import { loginErrors } from "#identity/login/login-errors.ts"
 import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { readForm } from "../http/body.ts"
-import { prefersHtml, prefersJson } from "../http/media.ts"
-import { type ApiRequest, type ApiResponse, type Call, ok } from "../http/request.ts"
+import {
+  type ApiRequest,
+  type ApiResponse,
+  type Call,
+  ok,
+  prefersHtml,
+  prefersJson,
+  readForm
+} from "../http/request.ts"
 import {
   type ErrorDetail,
   errorResponse,

@@ -5,8 +5,17 @@ import * as Option from "effect/Option"
 import { type Caller, type Identified, Identity } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import type { Invalid } from "#identity/verdict.ts"
-import { acceptsJson, declaresJson, isJson, notAcceptable, unsupported } from "../http/media.ts"
-import { type ApiRequest, type ApiResponse, ok, type Refused } from "../http/request.ts"
+import {
+  type ApiRequest,
+  type ApiResponse,
+  acceptsJson,
+  declaresJson,
+  isJson,
+  notAcceptable,
+  ok,
+  type Refused,
+  unsupported
+} from "../http/request.ts"
 import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/response.ts"
 import {
   allowedOrigin,

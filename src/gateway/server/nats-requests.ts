@@ -7,10 +7,16 @@ import { Settings } from "#config"
 import type { WantedState } from "#domain/broadcast-state.ts"
 import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/micro.ts"
 import { subjects } from "#streams/subjects.ts"
-import { readBody, readForm } from "../http/body.ts"
 import { reasonPhrase } from "../http/error-table.ts"
 import { maxHeaderSize } from "../http/node-http.ts"
-import { type ApiRequest, type ApiResponse, BodyTooLarge, type Refused } from "../http/request.ts"
+import {
+  type ApiRequest,
+  type ApiResponse,
+  BodyTooLarge,
+  type Refused,
+  readBody,
+  readForm
+} from "../http/request.ts"
 import { type ErrorDetail, errorIn, errorResponse, refuseInvalid } from "../http/response.ts"
 import { projectVersion, versionPrefix } from "../http/version.ts"
 import { Gateway } from "../operation.ts"

@@ -5,9 +5,9 @@ import { hash } from "node:crypto"
 import { gzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
 import { scripts, textOf } from "#browser/serving/files.ts"
-import { acceptsGzip } from "../http/media.ts"
 import { isTagIn } from "../http/preconditions.ts"
 import type { ApiResponse } from "../http/request.ts"
+import { acceptsGzip } from "../http/request.ts"
 import { type Endpoint, endpoint, operation } from "../operation.ts"
 
 /**
