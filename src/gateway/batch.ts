@@ -5,15 +5,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "#basics/json.ts"
 import { maxHeaderSize } from "./http/node-http.ts"
+import { type ApiRequest, BodyTooLarge, type Call, readBody } from "./http/request.ts"
 import {
-  type ApiRequest,
   type ApiResponse,
-  BodyTooLarge,
-  type Call,
-  jsonResponse,
-  readBody
-} from "./http/request.ts"
-import { type ErrorDetail, errorIn, errorResponse } from "./http/response.ts"
+  type ErrorDetail,
+  errorIn,
+  errorResponse,
+  jsonResponse
+} from "./http/response.ts"
 import { decodePercent, withoutSlashes } from "./http/routing.ts"
 import { versionPrefix } from "./http/version.ts"
 import { Gateway, operation } from "./operation.ts"

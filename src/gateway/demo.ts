@@ -2,7 +2,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { demoFiles } from "#browser/serving/files.ts"
-import { type ApiResponse, ok } from "./http/request.ts"
+import { type ApiResponse, ok } from "./http/response.ts"
 import { type Endpoint, endpoint, operation } from "./operation.ts"
 import { fileGet } from "./service/files.ts"
 

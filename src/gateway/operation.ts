@@ -5,8 +5,8 @@ import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import type { IdentityUnavailable } from "#identity/errors.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import type { ApiRequest, ApiResponse, Call, Refused } from "./http/request.ts"
-import type { ErrorDetail } from "./http/response.ts"
+import type { ApiRequest, Call } from "./http/request.ts"
+import type { ApiResponse, ErrorDetail, Refused } from "./http/response.ts"
 import type * as http from "./http/routing.ts"
 
 /** An operation in the API description; see openapi/openapi.ts. */

@@ -13,8 +13,8 @@ import { type BucketName, bucketStream, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import type { Call, Refused } from "./http/request.ts"
-import { refuse, retryAfter } from "./http/response.ts"
+import type { Call } from "./http/request.ts"
+import { type Refused, refuse, retryAfter } from "./http/response.ts"
 import { GatewaySettings } from "./settings.ts"
 
 /**

@@ -8,8 +8,7 @@ import type { Caller } from "#identity/identity.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { channelBytesMax, channelToken } from "#streams/tokens.ts"
-import type { Refused } from "./http/request.ts"
-import { errorIn, refuseInvalid } from "./http/response.ts"
+import { errorIn, type Refused, refuseInvalid } from "./http/response.ts"
 
 /** Whether a caller may publish on a channel. */
 export const mayPublish = Effect.fnUntraced(function* (caller: Caller, channel: string) {

@@ -74,7 +74,7 @@ const close = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void
       for (const socket of sockets) if (isSilent(socket)) socket.destroy()
     }
     const checks = setInterval(check, idleCheckMillis)
-    // Not close() of node:http, which begins with closeIdleConnections: see idle.ts.
+    // Not close() of node:http, which begins with closeIdleConnections: see closeIdle.
     NetServer.prototype.close.call(server, () => {
       clearTimeout(last)
       clearInterval(checks)

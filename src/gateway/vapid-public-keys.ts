@@ -5,7 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isTagIn } from "./http/preconditions.ts"
-import { type ApiResponse, ok } from "./http/request.ts"
+import { type ApiResponse, ok } from "./http/response.ts"
 import { expiringIn } from "./http/response-headers.ts"
 import { operation } from "./operation.ts"
 

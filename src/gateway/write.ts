@@ -25,8 +25,8 @@ import { bucketStream, type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { ErrorCode } from "./http/error-table.ts"
-import type { ApiResponse, Call, Refused } from "./http/request.ts"
-import { refuse } from "./http/response.ts"
+import type { Call } from "./http/request.ts"
+import { type ApiResponse, type Refused, refuse } from "./http/response.ts"
 import {
   bytesOfChange,
   demandRoom,

@@ -4,7 +4,7 @@ import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import { Effect } from "effect"
 import { afterEach, assert, beforeEach, it, vi } from "vitest"
-import type { Write } from "#gateway/http/request.ts"
+import type { Write } from "#gateway/http/response.ts"
 import { sendEvents, UnreadResponses } from "#gateway/server/send.ts"
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] }))

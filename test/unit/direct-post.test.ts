@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { Settings } from "#config"
 import { directPost } from "#gateway/broadcasts/publish.ts"
-import type { Call, Refused } from "#gateway/http/request.ts"
+import type { Call } from "#gateway/http/request.ts"
+import type { Refused } from "#gateway/http/response.ts"
 import { Identity } from "#identity/identity.ts"
 
 it("a caller who may not publish costs no pseudonym of those whom the request names", async () => {

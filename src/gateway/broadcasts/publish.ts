@@ -22,15 +22,8 @@ import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
 import { Identity } from "#identity/identity.ts"
 import { channelToken, decodeToken } from "#streams/tokens.ts"
 import { Acknowledgement, accepted } from "../channels/registration.ts"
-import {
-  type ApiRequest,
-  type ApiResponse,
-  bodyBytesMax,
-  type Call,
-  ok,
-  readBody
-} from "../http/request.ts"
-import { type ErrorDetail, errorIn, refuse } from "../http/response.ts"
+import { type ApiRequest, bodyBytesMax, type Call, readBody } from "../http/request.ts"
+import { type ApiResponse, type ErrorDetail, errorIn, ok, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { userIdFault } from "../named-user.ts"
 import { operation } from "../operation.ts"

@@ -15,7 +15,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { decodeTokens } from "#streams/tokens.ts"
 import { stamp } from "../http/preconditions.ts"
-import { ok } from "../http/request.ts"
+import { ok } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 
 const Answers = Schema.Struct({

@@ -1,8 +1,8 @@
 // Conditional requests (RFC 9110 section 13): If-Match, If-None-Match, ETag and Last-Modified. The
 // API ignores If-Modified-Since and If-Unmodified-Since.
 
-import { type ApiRequest, type ApiResponse, Refused } from "./request.ts"
-import { type ErrorDetail, errorIn, refuse } from "./response.ts"
+import type { ApiRequest } from "./request.ts"
+import { type ApiResponse, type ErrorDetail, errorIn, Refused, refuse } from "./response.ts"
 import { noStore } from "./response-headers.ts"
 
 /** Entity tags as they were sent, weak ones included; `*`: any state. */

@@ -1,6 +1,5 @@
-// A request and a response of the API, independent of Node.js: the same types serve for a request
-// on a socket and for an entry of a batch.
-
+// A request of the API, independent of Node.js: the same form on a socket, on NATS and as an entry
+// of a batch. How its body becomes the type of a schema, and what its headers say of media types.
 import { isUtf8 } from "node:buffer"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -9,8 +8,7 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import { depthMax, parseWhole } from "#basics/json.ts"
 import type { Caller, User } from "#identity/identity.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import type { ErrorCode } from "./error-table.ts"
-import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "./response.ts"
+import { type ErrorDetail, errorIn, type Refused, refuse, refuseInvalid } from "./response.ts"
 
 export interface ApiRequest {
   readonly method: string
@@ -59,35 +57,6 @@ export class BodyCrowded extends Data.TaggedError("BodyCrowded")<{
   readonly by: "address" | "all"
 }> {}
 
-/** Sends text of a stream. Returns when the client, or the kernel for it, has taken the text. */
-export type Write = (text: string) => Effect.Effect<void>
-
-export interface ApiResponse {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  /** Sent as JSON; undefined: no body. */
-  readonly body?: unknown
-  /** JSON text that is sent instead of `body`. */
-  readonly jsonText?: string
-  /** Text that is sent instead of `body`; `headers` hold its Content-Type. */
-  readonly text?: string
-  /** Bytes that are sent instead of `text`; `headers` hold their Content-Encoding. */
-  readonly encoded?: Uint8Array
-  /** Sends the body piece by piece instead, and returns at its end. */
-  readonly events?: (write: Write) => Effect.Effect<void>
-  /** Unset on success. */
-  readonly error?: ErrorCode
-  /** The id of a broadcast that was accepted, for the log. */
-  readonly broadcast?: number
-  /** The number of entries of a batch, for the log. */
-  readonly batchSize?: number
-  /** An error of the server or of the storage: a batch stops at this response. */
-  readonly aborts?: true
-}
-
-/** Ends a request with a response, mostly an error from error-table.ts. */
-export class Refused extends Data.TaggedError("Refused")<{ readonly response: ApiResponse }> {}
-
 /** A request whose endpoint is known and whose caller is authorised. */
 export interface Call {
   readonly request: ApiRequest
@@ -106,89 +75,6 @@ export interface Call {
   readonly isAbout: (person: UserToken) => void
 }
 
-export const ok = (
-  body: unknown,
-  headers: Readonly<Record<string, string>> = {},
-  status = 200
-): ApiResponse => ({
-  status,
-  headers,
-  body
-})
-
-/** A response of JSON text; undefined: only headers, for HEAD. */
-export const jsonResponse = (
-  jsonText: string | undefined,
-  headers: Readonly<Record<string, string>> = {}
-): ApiResponse => ({
-  status: 200,
-  headers: { ...headers, "Content-Type": "application/json; charset=UTF-8" },
-  ...(jsonText === undefined ? {} : { jsonText })
-})
-
-// Media types: which ones Accept allows, and which one Content-Type declares. Pure.
-
-const json = "application/json"
-const form = "application/x-www-form-urlencoded"
-
-const mediaType = (header: string): string => (header.split(";")[0] ?? "").trim().toLowerCase()
-
-/** The specificity and weight of a media range that covers JSON; undefined for other ranges. */
-const rangeOf = (
-  text: string
-): { readonly specificity: number; readonly quality: number } | undefined => {
-  const [type = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase())
-  const specificity = ["*/*", "application/*", json].indexOf(type)
-  if (specificity === -1) return undefined
-  const q = parameters.find((parameter) => parameter.startsWith("q="))
-  return { specificity, quality: q === undefined ? 1 : Number(q.slice(2)) }
-}
-
-/** Whether Accept allows JSON. A malformed header allows it, an empty header does not. */
-export const acceptsJson = (accept: string | undefined): boolean => {
-  if (accept === undefined) return true
-  if (accept.trim() === "") return false
-  const parts = accept.split(",").map((part) => part.trim())
-  if (parts.some((part) => !/^[^\s/;]+\/[^\s/;]+\s*(;.*)?$/.test(part))) return true
-  const ranges = parts.map(rangeOf).filter((range) => range !== undefined)
-  const best = ranges.sort((a, b) => b.specificity - a.specificity)[0]
-  return best !== undefined && !(best.quality === 0)
-}
-
-/** The media type of the body; "" without Content-Type. */
-const typeOf = ({ headers }: ApiRequest): string => mediaType(headers["content-type"] ?? "")
-
-/** Whether Content-Type is missing or JSON. Ignores its parameters and case. */
-export const isJson = (request: ApiRequest): boolean => ["", json].includes(typeOf(request))
-
-/** Whether the body is an HTML form. */
-const isForm = (request: ApiRequest): boolean => typeOf(request) === form
-
-/** Whether Content-Type is JSON, with or without a body. */
-export const declaresJson = (request: ApiRequest): boolean => typeOf(request) === json
-
-export const notAcceptable = errorIn("header", "Accept", `Accept must allow ${json}`)
-const contentType = (description: string) => errorIn("header", "Content-Type", description)
-export const unsupported = contentType(`Content-Type must be ${json}`)
-const unsupportedForm = contentType(`Content-Type must be ${form} or ${json}`)
-
-/** Whether Accept-Encoding names gzip with a weight above 0. */
-export const acceptsGzip = (header: string | undefined): boolean =>
-  (header ?? "").split(",").some((part) => {
-    const [coding, weight = "q=1"] = part.split(";").map((text) => text.trim().toLowerCase())
-    return coding === "gzip" && Number(weight.slice(2)) > 0
-  })
-
-/** Whether Accept names JSON and no HTML page, as that of a program. */
-export const prefersJson = (accept: string | undefined): boolean =>
-  accept?.toLowerCase().includes(json) === true && !accept.includes("text/html")
-
-/** Whether Accept prefers an HTML page to JSON. */
-export const prefersHtml = (accept: string | undefined): boolean =>
-  accept?.includes("text/html") === true && !accept.toLowerCase().includes(json)
-
-// Reads a request body: bytes to JSON to the type of a schema. Collects errors on the way.
-
 const inBody = (description: string, name = "") => errorIn("body", name, description)
 const required = inBody("Required")
 const notJson = inBody("Invalid JSON: the body is not a JSON text")
@@ -203,6 +89,84 @@ export const bodyBytesMax = 16_384
  * KB, 120,000 took 2 s, for which the process did nothing else.
  */
 const allErrorsBytesMax = 4_096
+
+interface Body<A> {
+  /** The decoded body; undefined when it has an error. */
+  readonly value: A | undefined
+  /** The JSON as the client sent it, for rules beyond the schema; undefined when it is not JSON. */
+  readonly raw: unknown
+}
+
+interface Reading {
+  /** A batch carries several bodies: the limit is that of one body times this number. */
+  readonly times?: number
+  /** Changes the JSON before the schema decodes it. */
+  readonly prepare?: (json: unknown) => unknown
+}
+
+/** A reader of bodies of one schema. A missing body is read as an empty object. */
+export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(
+  schema: S
+) => {
+  const decode = decoderOf(schema)
+  return (
+    request: ApiRequest,
+    errors: Array<ErrorDetail>,
+    { prepare = (json) => json, times = 1 }: Reading = {}
+  ): Effect.Effect<Body<S["Type"]>, Refused> =>
+    Effect.map(bytesOf(request, times), (bytes) => {
+      const parsed = parse(bytes)
+      if ("location" in parsed) errors.push(parsed, required)
+      else if (typeof parsed.json !== "object" || parsed.json === null)
+        errors.push(notMapping, required)
+      else return { value: decode(prepare(parsed.json), bytes.length, errors), raw: parsed.json }
+      return { value: undefined, raw: undefined }
+    })
+}
+
+/** The texts of a form, or of a JSON object. Of several with one name, the last counts. */
+export const readForm = (
+  request: ApiRequest,
+  errors: Array<ErrorDetail>
+): Effect.Effect<Readonly<Record<string, string>>, Refused> => {
+  if (isForm(request))
+    return Effect.map(bytesOf(request), (bytes) =>
+      Object.fromEntries(new URLSearchParams(Buffer.from(bytes).toString("utf8")))
+    )
+  return isJson(request)
+    ? Effect.map(readFields(request, errors), ({ value = {} }) => value)
+    : refuseInvalid([unsupportedForm], "unsupported-media-type")
+}
+
+/** For methods that ignore their body: a body that declares JSON must be valid JSON. */
+export const checkNoBody = (
+  request: ApiRequest,
+  errors: Array<ErrorDetail>
+): Effect.Effect<void, Refused> => {
+  if (!request.hasBody || !isJson(request)) return Effect.void
+  return Effect.map(bytesOf(request), (bytes) => {
+    const parsed = parse(bytes)
+    if ("location" in parsed) errors.push(parsed)
+  })
+}
+
+/** Decodes the value of so many bytes by a schema, and adds what does not fit to `errors`. */
+export const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(
+  schema: S
+) => {
+  const decode = Schema.decodeUnknownResult(
+    schema as unknown as Schema.ConstraintCodec<S["Type"], unknown>,
+    { onExcessProperty: "error" }
+  )
+  return (value: unknown, bytes: number, errors: Array<ErrorDetail>): S["Type"] | undefined => {
+    const result = decode(value, { errors: bytes > allErrorsBytesMax ? "first" : "all" })
+    if (result._tag === "Success") return result.success
+    errors.push(...errorsOf(result.failure.issue))
+    return undefined
+  }
+}
+
+const readFields = readBody(Schema.Record(Schema.String, Schema.String))
 
 /** The bytes of a body of at most `times` the limit. */
 const bytesOf = (request: ApiRequest, times = 1): Effect.Effect<Uint8Array, Refused> =>
@@ -274,80 +238,60 @@ const errorsOf = (issue: SchemaIssue.Issue): ReadonlyArray<ErrorDetail> => {
   return errors
 }
 
-/** Decodes the value of so many bytes by a schema, and adds what does not fit to `errors`. */
-export const decoderOf = <S extends Schema.Top & { readonly DecodingServices: never }>(
-  schema: S
-) => {
-  const decode = Schema.decodeUnknownResult(
-    schema as unknown as Schema.ConstraintCodec<S["Type"], unknown>,
-    { onExcessProperty: "error" }
-  )
-  return (value: unknown, bytes: number, errors: Array<ErrorDetail>): S["Type"] | undefined => {
-    const result = decode(value, { errors: bytes > allErrorsBytesMax ? "first" : "all" })
-    if (result._tag === "Success") return result.success
-    errors.push(...errorsOf(result.failure.issue))
-    return undefined
-  }
+const json = "application/json"
+const form = "application/x-www-form-urlencoded"
+
+export const notAcceptable = errorIn("header", "Accept", `Accept must allow ${json}`)
+const contentType = (description: string) => errorIn("header", "Content-Type", description)
+export const unsupported = contentType(`Content-Type must be ${json}`)
+const unsupportedForm = contentType(`Content-Type must be ${form} or ${json}`)
+
+/** The media type of the body; "" without Content-Type. */
+const typeOf = ({ headers }: ApiRequest): string =>
+  (headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase()
+
+/** Whether Content-Type is missing or JSON. Ignores its parameters and case. */
+export const isJson = (request: ApiRequest): boolean => ["", json].includes(typeOf(request))
+
+/** Whether the body is an HTML form. */
+const isForm = (request: ApiRequest): boolean => typeOf(request) === form
+
+/** Whether Content-Type is JSON, with or without a body. */
+export const declaresJson = (request: ApiRequest): boolean => typeOf(request) === json
+
+/** Whether Accept allows JSON. A malformed header allows it, an empty header does not. */
+export const acceptsJson = (accept: string | undefined): boolean => {
+  if (accept === undefined) return true
+  if (accept.trim() === "") return false
+  const parts = accept.split(",").map((part) => part.trim())
+  if (parts.some((part) => !/^[^\s/;]+\/[^\s/;]+\s*(;.*)?$/.test(part))) return true
+  const ranges = parts.map(rangeOf).filter((range) => range !== undefined)
+  const best = ranges.sort((a, b) => b.specificity - a.specificity)[0]
+  return best !== undefined && !(best.quality === 0)
 }
 
-interface Body<A> {
-  /** The decoded body; undefined when it has an error. */
-  readonly value: A | undefined
-  /** The JSON as the client sent it, for rules beyond the schema; undefined when it is not JSON. */
-  readonly raw: unknown
+/** The specificity and weight of a media range that covers JSON; undefined for other ranges. */
+const rangeOf = (
+  text: string
+): { readonly specificity: number; readonly quality: number } | undefined => {
+  const [type = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase())
+  const specificity = ["*/*", "application/*", json].indexOf(type)
+  if (specificity === -1) return undefined
+  const q = parameters.find((parameter) => parameter.startsWith("q="))
+  return { specificity, quality: q === undefined ? 1 : Number(q.slice(2)) }
 }
 
-interface Reading {
-  /** A batch carries several bodies: the limit is that of one body times this number. */
-  readonly times?: number
-  /** Changes the JSON before the schema decodes it. */
-  readonly prepare?: (json: unknown) => unknown
-}
-
-/** A reader of bodies of one schema. A missing body is read as an empty object. */
-export const readBody = <S extends Schema.Top & { readonly DecodingServices: never }>(
-  schema: S
-) => {
-  const decode = decoderOf(schema)
-  return (
-    request: ApiRequest,
-    errors: Array<ErrorDetail>,
-    { prepare = (json) => json, times = 1 }: Reading = {}
-  ): Effect.Effect<Body<S["Type"]>, Refused> =>
-    Effect.map(bytesOf(request, times), (bytes) => {
-      const parsed = parse(bytes)
-      if ("location" in parsed) errors.push(parsed, required)
-      else if (typeof parsed.json !== "object" || parsed.json === null)
-        errors.push(notMapping, required)
-      else return { value: decode(prepare(parsed.json), bytes.length, errors), raw: parsed.json }
-      return { value: undefined, raw: undefined }
-    })
-}
-
-const readFields = readBody(Schema.Record(Schema.String, Schema.String))
-
-/** The texts of a form, or of a JSON object. Of several with one name, the last counts. */
-export const readForm = (
-  request: ApiRequest,
-  errors: Array<ErrorDetail>
-): Effect.Effect<Readonly<Record<string, string>>, Refused> => {
-  if (isForm(request))
-    return Effect.map(bytesOf(request), (bytes) =>
-      Object.fromEntries(new URLSearchParams(Buffer.from(bytes).toString("utf8")))
-    )
-  return isJson(request)
-    ? Effect.map(readFields(request, errors), ({ value = {} }) => value)
-    : refuseInvalid([unsupportedForm], "unsupported-media-type")
-}
-
-/** For methods that ignore their body: a body that declares JSON must be valid JSON. */
-export const checkNoBody = (
-  request: ApiRequest,
-  errors: Array<ErrorDetail>
-): Effect.Effect<void, Refused> => {
-  if (!request.hasBody || !isJson(request)) return Effect.void
-  return Effect.map(bytesOf(request), (bytes) => {
-    const parsed = parse(bytes)
-    if ("location" in parsed) errors.push(parsed)
+/** Whether Accept-Encoding names gzip with a weight above 0. */
+export const acceptsGzip = (header: string | undefined): boolean =>
+  (header ?? "").split(",").some((part) => {
+    const [coding, weight = "q=1"] = part.split(";").map((text) => text.trim().toLowerCase())
+    return coding === "gzip" && Number(weight.slice(2)) > 0
   })
-}
+
+/** Whether Accept names JSON and no HTML page, as that of a program. */
+export const prefersJson = (accept: string | undefined): boolean =>
+  accept?.toLowerCase().includes(json) === true && !accept.includes("text/html")
+
+/** Whether Accept prefers an HTML page to JSON. */
+export const prefersHtml = (accept: string | undefined): boolean =>
+  accept?.includes("text/html") === true && !accept.toLowerCase().includes(json)

@@ -5,8 +5,8 @@ import { matchesGlob } from "#basics/wildcard.ts"
 import { plainHost, type SettingsShape } from "#config"
 import { addressText } from "#settings/addresses.ts"
 import type { GatewaySettings } from "../settings.ts"
-import type { ApiRequest, ApiResponse } from "./request.ts"
-import { type ErrorDetail, errorIn } from "./response.ts"
+import type { ApiRequest } from "./request.ts"
+import { type ApiResponse, type ErrorDetail, errorIn } from "./response.ts"
 import { type Endpoint, operationOf } from "./routing.ts"
 
 /** Lets clients cache a response for some seconds. */

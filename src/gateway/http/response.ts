@@ -1,8 +1,58 @@
-// The bodies of error responses, and how a request ends with one.
+// A response of the API, independent of Node.js: a success, or an error of the table, by which a
+// request ends.
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { apiErrors, type ErrorCode, parserErrors, phraseOf, type Row } from "./error-table.ts"
-import { type ApiResponse, Refused } from "./request.ts"
+
+/** Sends text of a stream. Returns when the client, or the kernel for it, has taken the text. */
+export type Write = (text: string) => Effect.Effect<void>
+
+export interface ApiResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  /** Sent as JSON; undefined: no body. */
+  readonly body?: unknown
+  /** JSON text that is sent instead of `body`. */
+  readonly jsonText?: string
+  /** Text that is sent instead of `body`; `headers` hold its Content-Type. */
+  readonly text?: string
+  /** Bytes that are sent instead of `text`; `headers` hold their Content-Encoding. */
+  readonly encoded?: Uint8Array
+  /** Sends the body piece by piece instead, and returns at its end. */
+  readonly events?: (write: Write) => Effect.Effect<void>
+  /** Unset on success. */
+  readonly error?: ErrorCode
+  /** The id of a broadcast that was accepted, for the log. */
+  readonly broadcast?: number
+  /** The number of entries of a batch, for the log. */
+  readonly batchSize?: number
+  /** An error of the server or of the storage: a batch stops at this response. */
+  readonly aborts?: true
+}
+
+export const ok = (
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+  status = 200
+): ApiResponse => ({
+  status,
+  headers,
+  body
+})
+
+/** A response of JSON text; undefined: only headers, for HEAD. */
+export const jsonResponse = (
+  jsonText: string | undefined,
+  headers: Readonly<Record<string, string>> = {}
+): ApiResponse => ({
+  status: 200,
+  headers: { ...headers, "Content-Type": "application/json; charset=UTF-8" },
+  ...(jsonText === undefined ? {} : { jsonText })
+})
+
+/** Ends a request with a response, mostly an error from error-table.ts. */
+export class Refused extends Data.TaggedError("Refused")<{ readonly response: ApiResponse }> {}
 
 interface Extra {
   readonly details?: unknown

@@ -8,8 +8,8 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 export interface OperationRules {
   /**
    * `open`: pages of any origin may send this request. For logins that return as a form post or a
-   * redirect, and for scripts that other origins load. Unset: cross-site.ts checks requests that
-   * change data.
+   * redirect, and for scripts that other origins load. Unset: pipeline/checks.ts checks requests
+   * that change data.
    */
   readonly crossSite?: "open"
   /** Response headers that scripts may read, besides those of every response. */

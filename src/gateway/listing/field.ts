@@ -1,39 +1,90 @@
+// The objects of a list, for filters, sorting and responses: their fields by name, and an order
+// over all JSON values. Pure.
 import { canonicalJson, isObject, type JsonObject } from "#basics/json.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
 import { removedAt } from "#domain/subscription/tombstone.ts"
 
-// Limits on the query string of a list. Without them a GET of 15 KB could block the event loop for
-// minutes. The clients of Kinto stay far below each limit.
+/**
+ * An object: the data of its owner and the fields of the server. The two stay apart because copying
+ * 50 objects of 1,700 fields takes 50 ms.
+ */
+export interface Row {
+  /** `id`, `last_modified`, and `deleted` of a tombstone. They replace fields of `data`. */
+  readonly own: JsonObject
+  readonly data: JsonObject
+}
 
-/** Parameters in a query string. A subscription has about ten fields that are worth a filter. */
-export const parametersMax = 32
+export const rowsOf = (list: SubscriptionList): ReadonlyArray<Row> =>
+  Object.entries(list.subscriptions).map(([id, { data, lastModified }]) => ({
+    own: { id, last_modified: lastModified },
+    data
+  }))
+
+export const tombstoneRowsOf = (list: SubscriptionList): ReadonlyArray<Row> =>
+  Object.entries(list.tombstones).map(([id, tombstone]) => ({
+    own: { id, last_modified: removedAt(tombstone), deleted: true },
+    data: {}
+  }))
+
+/** The value of a field; undefined when missing. */
+export const fieldOf = ({ data, own }: Row, field: string): unknown =>
+  Object.hasOwn(own, field) ? own[field] : valueAt(data, field)
+
+/** Dotted names by their part before the first dot, without that part. */
+const byHead = (names: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const heads = new Map<string, Array<string>>()
+  for (const name of names) {
+    const dot = name.indexOf(".")
+    if (dot === -1) continue
+    const rest = heads.get(name.slice(0, dot))
+    if (rest === undefined) heads.set(name.slice(0, dot), [name.slice(dot + 1)])
+    else rest.push(name.slice(dot + 1))
+  }
+  return heads
+}
+
+/** Copies the named fields that exist. Dotted names reach into nested objects. */
+const copy = (from: JsonObject, to: Map<string, unknown>, names: ReadonlyArray<string>): void => {
+  const direct = names.filter((name) => Object.hasOwn(from, name))
+  for (const name of direct) to.set(name, from[name])
+  const nested = byHead(names.filter((name) => !Object.hasOwn(from, name)))
+  for (const [head, rest] of nested) {
+    const found = Object.hasOwn(from, head) && !to.has(head) ? from[head] : undefined
+    if (!isObject(found)) continue
+    const part = new Map<string, unknown>()
+    copy(found, part, rest)
+    // Object.fromEntries defines properties: a field `__proto__` stays a field.
+    if (part.size > 0) to.set(head, Object.fromEntries(part))
+  }
+}
+
+/** An object with the fields that `_fields` names; undefined: all fields. */
+export const project = (
+  { data, own }: Row,
+  fields: ReadonlyArray<string> | undefined
+): JsonObject => {
+  if (fields === undefined) return { ...data, ...own }
+  const projected = new Map<string, unknown>()
+  copy(data, projected, Object.hasOwn(own, "deleted") ? fields : [...fields, "deleted"])
+  // `own` always stays: clients need the id, the timestamp and the mark of a tombstone.
+  return { ...Object.fromEntries(projected), ...own }
+}
+
+/** The JSON text of {@link project}, where possible without a copy of the object. */
+export const textOf = (row: Row, fields: ReadonlyArray<string> | undefined): string => {
+  const { data, own } = row
+  const isCopied = fields !== undefined || Object.keys(own).some((key) => Object.hasOwn(data, key))
+  const text = JSON.stringify(isCopied ? project(row, fields) : data)
+  if (isCopied) return text
+  const rest = JSON.stringify(own)
+  return text === "{}" ? rest : `${text.slice(0, -1)},${rest.slice(1)}`
+}
 
 /** Characters in the name of a parameter or field. The longest name in Bellcast has 19. */
 export const nameCharsMax = 128
 
 /** Parts of a dotted name. `keys.auth` has two. Each part may read the nested object again. */
 const namePartsMax = 5
-
-/** Different fields in `_fields`. Each is read in every object. */
-export const fieldsMax = 64
-
-/** Different fields in `_sort`. Each is read, and may be serialised, in every object. */
-export const sortKeysMax = 8
-
-/** Values in `in_` and `exclude_`. A user has at most 50 subscriptions and 1,000 tombstones. */
-export const valuesMax = 1_100
-
-/**
- * Characters in the pattern of `like_`. Searching a text costs at most its length times that of the
- * pattern: 16 KiB (the largest stored text) times 256 take less than 5 ms.
- */
-export const patternCharsMax = 256
-
-/**
- * Characters in the URL of Next-Page. nginx and HAProxy allow a request line of 8 KiB, this server
- * a head of 16 KiB. The rest of the 8 KiB is for the method and the HTTP version.
- */
-export const nextPageCharsMax = 8_000
 
 /** The error of a field's name; undefined for a valid name. */
 export const nameError = (name: string): string | undefined => {
@@ -43,8 +94,6 @@ export const nameError = (name: string): string | undefined => {
     ? `A field's name must not have more than ${namePartsMax} parts`
     : undefined
 }
-
-// JSON values for filters and sorting: nested fields, equality, and an order over all types. Pure.
 
 /**
  * The value of a field, also of a dotted one; undefined when missing. A key may contain dots, so a
@@ -140,79 +189,4 @@ export const compare = (a: Comparable, b: Comparable): number =>
 export const compareWith = (value: unknown, bound: Comparable, texts: Texts): number => {
   const rank = rankOf(value)
   return rank === bound.rank ? compare(comparableOf(value, texts), bound) : rank - bound.rank
-}
-
-// An object of a list, for filters, sorting and responses: the data of its owner and the fields of
-// the server. The two stay apart because copying 50 objects of 1,700 fields takes 50 ms.
-
-export interface Row {
-  /** `id`, `last_modified`, and `deleted` of a tombstone. They replace fields of `data`. */
-  readonly own: JsonObject
-  readonly data: JsonObject
-}
-
-export const rowsOf = (list: SubscriptionList): ReadonlyArray<Row> =>
-  Object.entries(list.subscriptions).map(([id, { data, lastModified }]) => ({
-    own: { id, last_modified: lastModified },
-    data
-  }))
-
-export const tombstoneRowsOf = (list: SubscriptionList): ReadonlyArray<Row> =>
-  Object.entries(list.tombstones).map(([id, tombstone]) => ({
-    own: { id, last_modified: removedAt(tombstone), deleted: true },
-    data: {}
-  }))
-
-/** The value of a field; undefined when missing. */
-export const fieldOf = ({ data, own }: Row, field: string): unknown =>
-  Object.hasOwn(own, field) ? own[field] : valueAt(data, field)
-
-/** Dotted names by their part before the first dot, without that part. */
-const byHead = (names: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> => {
-  const heads = new Map<string, Array<string>>()
-  for (const name of names) {
-    const dot = name.indexOf(".")
-    if (dot === -1) continue
-    const rest = heads.get(name.slice(0, dot))
-    if (rest === undefined) heads.set(name.slice(0, dot), [name.slice(dot + 1)])
-    else rest.push(name.slice(dot + 1))
-  }
-  return heads
-}
-
-/** Copies the named fields that exist. Dotted names reach into nested objects. */
-const copy = (from: JsonObject, to: Map<string, unknown>, names: ReadonlyArray<string>): void => {
-  const direct = names.filter((name) => Object.hasOwn(from, name))
-  for (const name of direct) to.set(name, from[name])
-  const nested = byHead(names.filter((name) => !Object.hasOwn(from, name)))
-  for (const [head, rest] of nested) {
-    const found = Object.hasOwn(from, head) && !to.has(head) ? from[head] : undefined
-    if (!isObject(found)) continue
-    const part = new Map<string, unknown>()
-    copy(found, part, rest)
-    // Object.fromEntries defines properties: a field `__proto__` stays a field.
-    if (part.size > 0) to.set(head, Object.fromEntries(part))
-  }
-}
-
-/** An object with the fields that `_fields` names; undefined: all fields. */
-export const project = (
-  { data, own }: Row,
-  fields: ReadonlyArray<string> | undefined
-): JsonObject => {
-  if (fields === undefined) return { ...data, ...own }
-  const projected = new Map<string, unknown>()
-  copy(data, projected, Object.hasOwn(own, "deleted") ? fields : [...fields, "deleted"])
-  // `own` always stays: clients need the id, the timestamp and the mark of a tombstone.
-  return { ...Object.fromEntries(projected), ...own }
-}
-
-/** The JSON text of {@link project}, where possible without a copy of the object. */
-export const textOf = (row: Row, fields: ReadonlyArray<string> | undefined): string => {
-  const { data, own } = row
-  const isCopied = fields !== undefined || Object.keys(own).some((key) => Object.hasOwn(data, key))
-  const text = JSON.stringify(isCopied ? project(row, fields) : data)
-  if (isCopied) return text
-  const rest = JSON.stringify(own)
-  return text === "{}" ? rest : `${text.slice(0, -1)},${rest.slice(1)}`
 }

@@ -1,5 +1,6 @@
-// The URL of the next page of a list.
-
+// Pages of a list: the URL of the next one, and the token in it, which names the place where that
+// page begins. A token is opaque to clients and signed for one user and one list. A DELETE may use
+// a token only once, and notes that in the bucket `cache` for all gateways.
 import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -9,12 +10,15 @@ import type { Settings } from "#config"
 import { hmacFor, useridSecret } from "#identity/secret-hmacs.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import type { Call, Refused } from "../http/request.ts"
-import { errorIn, refuseInvalid } from "../http/response.ts"
+import type { Call } from "../http/request.ts"
+import { errorIn, type Refused, refuseInvalid } from "../http/response.ts"
 import { GatewaySettings } from "../settings.ts"
-import { nextPageCharsMax } from "./field.ts"
-import type { Listing } from "./query.ts"
-import { effectiveLimit } from "./select.ts"
+
+/**
+ * Characters in the URL of Next-Page. nginx and HAProxy allow a request line of 8 KiB, this server
+ * a head of 16 KiB. The rest of the 8 KiB is for the method and the HTTP version.
+ */
+const nextPageCharsMax = 8_000
 
 const endless = errorIn(
   "querystring",
@@ -24,8 +28,10 @@ const endless = errorIn(
 )
 
 /** The most objects in a page: those that the client wants, and at most `max`. 0: no limit. */
-export const limitOf = ({ limit }: Listing, max: number) =>
-  Effect.map(GatewaySettings, ({ paginateBy }) => effectiveLimit(limit, paginateBy, max))
+export const limitOf = ({ limit }: { readonly limit: number }, max: number) =>
+  Effect.map(GatewaySettings, ({ paginateBy }) =>
+    Math.min(...[limit, paginateBy, max].map((each) => each || Number.MAX_SAFE_INTEGER))
+  )
 
 /** A page of a list. */
 interface Shown {
@@ -58,10 +64,6 @@ export const nextPage = Effect.fnUntraced(function* (
   if (url.length > nextPageCharsMax) return yield* refuseInvalid([endless])
   return { "Next-Page": url }
 })
-
-// Page tokens: the place where the next page begins, opaque to clients and signed for one user and
-// one list. A DELETE may use a token only once, and notes that in the bucket `cache` for all
-// gateways.
 
 /** How long a token is valid. A client follows a page at once; the rest is for one that retries. */
 const validitySeconds = 600

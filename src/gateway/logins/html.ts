@@ -7,7 +7,7 @@ import {
   type Question
 } from "#identity/login/pages.ts"
 import { html, pageHead, pagePolicy, pageStyle, pageType } from "../html.ts"
-import type { ApiResponse } from "../http/request.ts"
+import type { ApiResponse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 
 const style = `${pageStyle}

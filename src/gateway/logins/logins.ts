@@ -8,18 +8,12 @@ import { Identity } from "#identity/identity.ts"
 import { loginErrors } from "#identity/login/login-errors.ts"
 import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { type ApiRequest, type Call, prefersHtml, prefersJson, readForm } from "../http/request.ts"
 import {
-  type ApiRequest,
   type ApiResponse,
-  type Call,
-  ok,
-  prefersHtml,
-  prefersJson,
-  readForm
-} from "../http/request.ts"
-import {
   type ErrorDetail,
   errorResponse,
+  ok,
   refuse,
   refuseInvalid,
   retryAfter

@@ -7,16 +7,21 @@ import type { Policy } from "#identity/policy.ts"
 import type { Invalid } from "#identity/verdict.ts"
 import {
   type ApiRequest,
-  type ApiResponse,
   acceptsJson,
   declaresJson,
   isJson,
   notAcceptable,
-  ok,
-  type Refused,
   unsupported
 } from "../http/request.ts"
-import { type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/response.ts"
+import {
+  type ApiResponse,
+  type ErrorDetail,
+  errorIn,
+  ok,
+  type Refused,
+  refuse,
+  refuseInvalid
+} from "../http/response.ts"
 import {
   allowedOrigin,
   anyOrigin,

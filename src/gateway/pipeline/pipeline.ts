@@ -28,11 +28,14 @@ import { Source } from "#settings/source.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { requestAnswered } from "#telemetry/request-metrics.ts"
 import { endpoints, endpointsIn } from "../endpoints.ts"
-import { type ApiRequest, type ApiResponse, type Call, ok, type Refused } from "../http/request.ts"
+import type { ApiRequest, Call } from "../http/request.ts"
 import {
+  type ApiResponse,
   checked,
   type ErrorDetail,
   errorResponse,
+  ok,
+  type Refused,
   refuse,
   refuseInvalid,
   retryAfter

@@ -6,7 +6,8 @@ import type { Caller } from "#identity/identity.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { cutToPrinted } from "#telemetry/printable.ts"
 import { apiErrors } from "../http/error-table.ts"
-import type { ApiRequest, ApiResponse } from "../http/request.ts"
+import type { ApiRequest } from "../http/request.ts"
+import type { ApiResponse } from "../http/response.ts"
 
 /** Parameters of lists with values as the API reads them: numbers and names of fields. */
 const harmless =

@@ -8,14 +8,8 @@ import { Settings } from "#config"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { httpTurnedAway } from "#telemetry/request-metrics.ts"
 import { accountOf, clientOf, makeTrust, plainAddress } from "../client-address.ts"
-import {
-  type ApiRequest,
-  type ApiResponse,
-  BodyBroken,
-  BodyCrowded,
-  BodyTooLarge
-} from "../http/request.ts"
-import { errorResponse } from "../http/response.ts"
+import { type ApiRequest, BodyBroken, BodyCrowded, BodyTooLarge } from "../http/request.ts"
+import { type ApiResponse, errorResponse } from "../http/response.ts"
 import { corsHeaders } from "../http/response-headers.ts"
 import { Gateway } from "../operation.ts"
 import { GatewaySettings } from "../settings.ts"

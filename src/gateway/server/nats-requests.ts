@@ -9,15 +9,15 @@ import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/m
 import { subjects } from "#streams/subjects.ts"
 import { reasonPhrase } from "../http/error-table.ts"
 import { maxHeaderSize } from "../http/node-http.ts"
+import { type ApiRequest, BodyTooLarge, readBody, readForm } from "../http/request.ts"
 import {
-  type ApiRequest,
   type ApiResponse,
-  BodyTooLarge,
+  type ErrorDetail,
+  errorIn,
+  errorResponse,
   type Refused,
-  readBody,
-  readForm
-} from "../http/request.ts"
-import { type ErrorDetail, errorIn, errorResponse, refuseInvalid } from "../http/response.ts"
+  refuseInvalid
+} from "../http/response.ts"
 import { projectVersion, versionPrefix } from "../http/version.ts"
 import { Gateway } from "../operation.ts"
 

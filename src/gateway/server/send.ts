@@ -7,7 +7,7 @@ import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
 import { makeShares } from "#basics/shares.ts"
 import { reasonPhrase } from "../http/error-table.ts"
-import type { ApiResponse, Write } from "../http/request.ts"
+import type { ApiResponse, Write } from "../http/response.ts"
 import { constantHeaders } from "../http/response-headers.ts"
 
 const json = "application/json; charset=UTF-8"

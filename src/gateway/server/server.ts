@@ -7,8 +7,7 @@ import { makeShares } from "#basics/shares.ts"
 import { accountOf, plainAddress } from "../client-address.ts"
 import { reasonPhrase } from "../http/error-table.ts"
 import { createServer } from "../http/node-http.ts"
-import type { ApiResponse } from "../http/request.ts"
-import { parserErrorResponse } from "../http/response.ts"
+import { type ApiResponse, parserErrorResponse } from "../http/response.ts"
 import { constantHeaders } from "../http/response-headers.ts"
 
 /** How long the head of a request may take to arrive, also when no byte arrives. */

@@ -1,14 +1,75 @@
-// GET of the scripts that sites load. Pages of every origin may load them, whatever
-// origins may call the API: they are the same for everybody.
-
+// GET of a file that `src/browser/` is made into, from memory, and of the scripts that sites load. A
+// file is the same for everybody, so pages of every origin may load it, whatever origins may call
+// the API.
 import { hash } from "node:crypto"
 import { gzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
 import { scripts, textOf } from "#browser/serving/files.ts"
 import { isTagIn } from "../http/preconditions.ts"
-import type { ApiResponse } from "../http/request.ts"
 import { acceptsGzip } from "../http/request.ts"
+import type { ApiResponse } from "../http/response.ts"
 import { type Endpoint, endpoint, operation } from "../operation.ts"
+
+interface File {
+  /** The path in `.built/`. */
+  readonly name: string
+  readonly mediaType: string
+  readonly summary: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The operation that serves a file, which it reads once, at the first request. */
+export const fileGet = (file: File) => {
+  let known: ReturnType<typeof read> | undefined
+  return operation({
+    access: "anyone",
+    crossSite: "open",
+    exposes: ["ETag", "Cache-Control"],
+    run: (_, { request }) =>
+      Effect.sync((): ApiResponse => {
+        known ??= read(file)
+        const { headers } = request
+        // The body of an entry of a batch is text.
+        const isGzip = !request.batched && acceptsGzip(headers["accept-encoding"])
+        const chosen = isGzip ? known.gzip : known.plain
+        if (isTagIn(headers["if-none-match"], chosen.headers.ETag))
+          return { status: 304, headers: chosen.headers }
+        const typed = { ...chosen.headers, ...chosen.typeHeaders }
+        return { status: 200, headers: typed, ...chosen.sent }
+      }),
+    doc: {
+      summary: file.summary,
+      parameters: ["ifNoneMatch"],
+      responses: { 200: null, 304: null },
+      textType: file.mediaType
+    }
+  })
+}
+
+/** The file in one coding, with a tag of its own (RFC 9110, section 8.8.3.3). */
+const representationOf = ({ headers, mediaType }: File, body: string | Uint8Array) => {
+  const isText = typeof body === "string"
+  return {
+    headers: {
+      ETag: `"${hash("sha256", body, "base64url")}"`,
+      "Cache-Control": "no-cache",
+      Vary: "Accept-Encoding",
+      ...headers
+    },
+    typeHeaders: {
+      "Content-Type": `${mediaType}; charset=UTF-8`,
+      ...(isText ? {} : { "Content-Encoding": "gzip" })
+    },
+    sent: isText ? { text: body } : { encoded: body }
+  }
+}
+
+const read = (file: File) => {
+  const text = textOf(file.name)
+  // Compressed once, so at the level that is the slowest.
+  const bytes = gzipSync(text, { level: 9 })
+  return { plain: representationOf(file, text), gzip: representationOf(file, bytes) }
+}
 
 /**
  * The policy that a browser puts on the worker itself when this file is its script: it calls the
@@ -52,66 +113,3 @@ export const fileEndpoints: ReadonlyArray<Endpoint<never>> = scripts.map((name) 
     })
   })
 )
-
-// GET of a file that `src/browser/` is made into, from memory. It is the same for everybody.
-
-interface File {
-  /** The path in `.built/`. */
-  readonly name: string
-  readonly mediaType: string
-  readonly summary: string
-  readonly headers: Readonly<Record<string, string>>
-}
-
-/** The file in one coding, with a tag of its own (RFC 9110, section 8.8.3.3). */
-const representationOf = ({ headers, mediaType }: File, body: string | Uint8Array) => {
-  const isText = typeof body === "string"
-  return {
-    headers: {
-      ETag: `"${hash("sha256", body, "base64url")}"`,
-      "Cache-Control": "no-cache",
-      Vary: "Accept-Encoding",
-      ...headers
-    },
-    typeHeaders: {
-      "Content-Type": `${mediaType}; charset=UTF-8`,
-      ...(isText ? {} : { "Content-Encoding": "gzip" })
-    },
-    sent: isText ? { text: body } : { encoded: body }
-  }
-}
-
-const read = (file: File) => {
-  const text = textOf(file.name)
-  // Compressed once, so at the level that is the slowest.
-  const bytes = gzipSync(text, { level: 9 })
-  return { plain: representationOf(file, text), gzip: representationOf(file, bytes) }
-}
-
-/** Reads the file once, at its first request. */
-export const fileGet = (file: File) => {
-  let known: ReturnType<typeof read> | undefined
-  return operation({
-    access: "anyone",
-    crossSite: "open",
-    exposes: ["ETag", "Cache-Control"],
-    run: (_, { request }) =>
-      Effect.sync((): ApiResponse => {
-        known ??= read(file)
-        const { headers } = request
-        // The body of an entry of a batch is text.
-        const isGzip = !request.batched && acceptsGzip(headers["accept-encoding"])
-        const chosen = isGzip ? known.gzip : known.plain
-        if (isTagIn(headers["if-none-match"], chosen.headers.ETag))
-          return { status: 304, headers: chosen.headers }
-        const typed = { ...chosen.headers, ...chosen.typeHeaders }
-        return { status: 200, headers: typed, ...chosen.sent }
-      }),
-    doc: {
-      summary: file.summary,
-      parameters: ["ifNoneMatch"],
-      responses: { 200: null, 304: null },
-      textType: file.mediaType
-    }
-  })
-}

@@ -9,8 +9,7 @@ import type { SubscriptionData } from "#domain/subscription/command.ts"
 import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import { subscriptionBytesMax } from "#domain/subscription/list-bounds.ts"
 import type { SubscriptionList } from "#domain/subscription/subscription.ts"
-import type { Call } from "../http/request.ts"
-import { decoderOf } from "../http/request.ts"
+import { type Call, decoderOf } from "../http/request.ts"
 import { badId, type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/response.ts"
 
 const text = Schema.String.pipe(Schema.check(Schema.isNonEmpty({ message: "Required" })))

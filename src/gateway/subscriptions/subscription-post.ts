@@ -6,8 +6,15 @@ import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import { hasSameKeys } from "#domain/subscription/same-browser.ts"
 import type { StoredSubscription, SubscriptionList } from "#domain/subscription/subscription.ts"
 import { stamp, unmet } from "../http/preconditions.ts"
-import { type ApiResponse, type Call, ok } from "../http/request.ts"
-import { checked, type ErrorDetail, errorIn, refuse } from "../http/response.ts"
+import type { Call } from "../http/request.ts"
+import {
+  type ApiResponse,
+  checked,
+  type ErrorDetail,
+  errorIn,
+  ok,
+  refuse
+} from "../http/response.ts"
 import { operation } from "../operation.ts"
 import { changed, changeList, type Decision, unchanged } from "../write.ts"
 import { attributesOf, isId, isTooLarge, PostBody, viewOf } from "./form.ts"

@@ -11,7 +11,7 @@ import { decodeToken, decodeTokens, directToken, type UserToken } from "#streams
 import { channelsAt, registrationsAtOnce, registrationsSince } from "#subscriptions/audience.ts"
 import { inTurn } from "../broadcasts/broadcast-list.ts"
 import { PushObject, pushView } from "../broadcasts/pushes.ts"
-import { ok } from "../http/request.ts"
+import { ok } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { recordLook, userInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
