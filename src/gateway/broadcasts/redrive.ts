@@ -2,8 +2,13 @@
 // operators.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type NotRedriven, redrive, undeliveredOf } from "#nats/broadcasts/redrive.ts"
-import { type Origin, standingOf } from "#nats/broadcasts/state.ts"
+import {
+  type NotRedriven,
+  type Origin,
+  redrive,
+  standingOf,
+  undeliveredOf
+} from "#broadcasts/state.ts"
 import { readBody } from "../http/request.ts"
 import { ok, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"

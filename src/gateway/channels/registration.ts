@@ -15,9 +15,7 @@ import {
   registeredChannels,
   registrationsAtOnce,
   registrationsSince
-} from "#nats/kv/registered.ts"
-import { keys } from "#streams/buckets.ts"
-import { type ChannelToken, channelToken, decodeTokens } from "#streams/tokens.ts"
+} from "#subscriptions/audience.ts"
 import type { Call } from "../http/request.ts"
 import { ok, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"

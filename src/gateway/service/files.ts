@@ -1,6 +1,6 @@
-// GET of a file that `src/browser/` is made into, from memory, and of the scripts that sites load. A
-// file is the same for everybody, so pages of every origin may load it, whatever origins may call
-// the API.
+// GET of a file that `src/browser/` is made into, from memory, and of the scripts that sites load.
+// A file is the same for everybody, so pages of every origin may load it, whatever origins may
+// call the API.
 import { hash } from "node:crypto"
 import { gzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"

@@ -18,6 +18,7 @@ import {
 import type { Caller } from "#identity/identity.ts"
 import { keys } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import { registeredChannels, registrationsAtOnce } from "#subscriptions/audience.ts"
 import { type Preconditions, readPreconditions, stamp } from "../http/preconditions.ts"
 import { type ApiRequest, type Call, readBody } from "../http/request.ts"
 import { badId, type ErrorDetail, ok, refuse } from "../http/response.ts"
