@@ -26,7 +26,7 @@ import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/su
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcast.ts"
-import { changeLine, changesOf } from "./nats/changes.ts"
+import { changeLine, stateChangesOf } from "./nats/changes.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { failed } from "./terminal/failed.ts"
 import { limitFlag, named, onOff, optional } from "./terminal/flags.ts"
@@ -59,7 +59,7 @@ interface Audit {
   /** Why the broadcast was rejected. */
   readonly rejected?: string
   /** Who paused, resumed or cancelled it, and when. */
-  readonly changes: Effect.Success<ReturnType<typeof changesOf>>
+  readonly changes: Effect.Success<ReturnType<typeof stateChangesOf>>
   /** Absent until the broadcast is planned. */
   readonly progress?: Progress
   readonly pushes: ReadonlyArray<Shown>
@@ -137,7 +137,7 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
     ...(by === undefined ? {} : { by }),
     state,
     ...(rejected === undefined ? {} : { rejected }),
-    changes: yield* changesOf(broadcast),
+    changes: yield* stateChangesOf(broadcast),
     ...(known === undefined ? {} : { progress: known }),
     pushes
   }

@@ -20,7 +20,7 @@ const change = Effect.fnUntraced(function* (broadcast: number, verb: string, wan
     : yield* failed(`broadcast ${broadcast} is ${state}: there is nothing to ${verb}`)
 })
 
-const flags = {
+const changeFlags = {
   broadcast: broadcastArgument.pipe(Argument.withDescription("The id of the broadcast")),
   json: objectFlag,
   ...natsFlags
@@ -28,7 +28,7 @@ const flags = {
 
 /** A verb that changes the state of a broadcast. */
 const changing = (verb: string, wanted: WantedState, description: string) =>
-  Command.make(verb, flags, ({ broadcast, json, ...nats }) =>
+  Command.make(verb, changeFlags, ({ broadcast, json, ...nats }) =>
     change(broadcast, verb, wanted).pipe(
       Effect.flatMap((state) =>
         Console.log(

@@ -81,7 +81,7 @@ const list = Effect.fnUntraced(function* (filters: Filters) {
 })
 
 /** The verb. */
-export const listCommand = Command.make(
+export const broadcastList = Command.make(
   "list",
   { ...filterFlags, json: jsonFlag, ...natsFlags },
   ({ before, channel, json, limit, publisher, since, state, ...nats }) =>

@@ -41,7 +41,7 @@ const tablesOf = ({ push_services, reasons }: Detailed): ReadonlyArray<string> =
   ]
 }
 
-const textOf = (view: Detailed): string => {
+const broadcastText = (view: Detailed): string => {
   const { push_services: _, reasons: __, ...rest } = view
   const lines = Object.entries({ ...rest, to: recipientsOf(view) }).map(
     ([name, value]) => `${name.padEnd(22)}${printable(cellOf(name, value))}`
@@ -50,10 +50,10 @@ const textOf = (view: Detailed): string => {
 }
 
 /** The verb. */
-export const showCommand = showOne({
+export const broadcastShow = showOne({
   named: broadcastArgument.pipe(Argument.withDescription("The broadcast to show")),
   read: show,
-  textOf,
+  broadcastText,
   description: "Show a broadcast: its state, who published it, and what became of it",
   example: { command: "bellcast broadcast show 5", description: "Show the broadcast with the id 5" }
 })

@@ -35,7 +35,7 @@ const channels = Effect.gen(function* () {
     .sort((a, b) => b.registrations - a.registrations || (a.id < b.id ? -1 : 1))
 })
 
-const shown = {
+const shownChannels = {
   heading: ["CHANNEL", "REGISTRATIONS", "PUSHES"],
   cellsOf: ({ id, push, registrations }: Effect.Success<typeof channels>[number]) => [
     ...[id, registrations, push]
@@ -44,7 +44,7 @@ const shown = {
 }
 
 /** The verb. */
-export const listCommand = Command.make(
+export const channelList = Command.make(
   "list",
   {
     name: named("name", "PATTERN").pipe(
@@ -58,7 +58,7 @@ export const listCommand = Command.make(
   ({ json, limit, name, ...nats }) =>
     Effect.gen(function* () {
       const found = (yield* channels).filter(({ id }) => matchesWildcard(name, id))
-      yield* printRows(json, found.slice(0, limit), shown)
+      yield* printRows(json, found.slice(0, limit), shownChannels)
       if (found.length > limit) yield* note(`${found.length - limit} more: --limit`)
     }).pipe(onNats(nats))
 ).pipe(

@@ -51,7 +51,7 @@ const textOf = (channel: Effect.Success<ReturnType<typeof show>>): string => {
 }
 
 /** The verb. */
-export const showCommand = showOne({
+export const channelShow = showOne({
   named: argument("channel", "The channel's id"),
   read: show,
   textOf,

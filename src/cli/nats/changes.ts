@@ -15,7 +15,7 @@ interface Change {
 }
 
 /** All of them, the oldest first. */
-export const changesOf = Effect.fnUntraced(function* (broadcast: number) {
+export const stateChangesOf = Effect.fnUntraced(function* (broadcast: number) {
   const changes: Array<Change> = []
   yield* (yield* EventLog).scan("log", [subjects.state(broadcast)], ({ at, message }) => {
     const found = changeIn(message)

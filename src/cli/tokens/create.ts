@@ -55,7 +55,7 @@ const create = Effect.fnUntraced(function* (
   )
 })
 
-const flags = {
+const createFlags = {
   name: argument("name", "Names the server; its id is token:NAME"),
   channels: several(
     named("channel", "PATTERN"),
@@ -73,7 +73,7 @@ const flags = {
 /** The verb. */
 export const createCommand = Command.make(
   "create",
-  flags,
+  createFlags,
   ({ channels, expires, name, operator, users, ...nats }) =>
     create(name, channels, { operator, users }, expires).pipe(onNats(nats))
 ).pipe(Command.withDescription("Make a token of a server, and print it once"))

@@ -91,13 +91,13 @@ const cellsOf = ({ channels, name, operator, state, users, ...row }: Row) => [
   row.revoked?.slice(0, 10) ?? "-"
 ]
 
-const flags = {
+const listFlags = {
   json: jsonFlag,
   ...natsFlags
 }
 
 /** The verb. */
-export const listCommand = Command.make("list", flags, ({ json, ...nats }) =>
+export const listCommand = Command.make("list", listFlags, ({ json, ...nats }) =>
   Effect.gen(function* () {
     yield* printRows(json, yield* rows, { heading, cellsOf, none: "there is no token" })
   }).pipe(onNats(nats))

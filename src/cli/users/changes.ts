@@ -8,7 +8,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 import { decodeToken, type UserToken } from "#streams/tokens.ts"
 
-interface Change {
+interface UserChange {
   readonly change:
     | "restored"
     | "removed"
@@ -25,7 +25,7 @@ interface Change {
   readonly channel?: string
 }
 
-const changesIn = ({ at, header, message, subject }: Stored): ReadonlyArray<Change> => {
+const changesIn = ({ at, header, message, subject }: Stored): ReadonlyArray<UserChange> => {
   if (message.type === "subscription.moved/1")
     return message.moved.map(({ id }) => ({ change: "moved away", at, subscription: id }))
   const by = callerIn(header)
@@ -58,7 +58,7 @@ export const changesOf = Effect.fnUntraced(function* (
   since: number,
   before: number
 ) {
-  const changes: Array<Change> = []
+  const changes: Array<UserChange> = []
   const each = (stored: Stored) => {
     if (stored.at >= since && stored.at < before) changes.push(...changesIn(stored))
   }
@@ -69,7 +69,7 @@ export const changesOf = Effect.fnUntraced(function* (
 
 export const shownChanges = {
   heading: ["CHANGE", "AT", "BY", "SUBSCRIPTION", "CHANNEL"],
-  cellsOf: ({ at, by, change, channel, subscription }: Change) => [
+  cellsOf: ({ at, by, change, channel, subscription }: UserChange) => [
     ...[change, new Date(at).toISOString(), by, subscription?.slice(0, 12), channel]
   ],
   none: ""

@@ -45,7 +45,7 @@ const textOf = ({ channels, devices, id, pushes, registrations }: Person): strin
   ].join("\n")
 }
 
-const showCommand = showOne({
+const userShow = showOne({
   named: argument("user", userGivenHelp),
   // No list waits for its turn in the process of a command, so none is refused.
   read: (user) =>
@@ -58,5 +58,5 @@ const showCommand = showOne({
 /** The verb. */
 export const userCommand = Command.make("user").pipe(
   Command.withDescription("Show users"),
-  Command.withSubcommands([showCommand])
+  Command.withSubcommands([userShow])
 )
