@@ -14,7 +14,7 @@ import { settingsFault } from "#settings/every-setting.ts"
 import { Source } from "#settings/source.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
-import { broadcastCommand } from "./broadcasts/command.ts"
+import { broadcastCommand } from "./broadcast.ts"
 import { publishCommand } from "./broadcasts/publish.ts"
 import { channelCommand } from "./channels/command.ts"
 import { clientCommand } from "./client.ts"

@@ -1,0 +1,261 @@
+// `bellcast broadcast`: what an operator sees of broadcasts, and does with them.
+
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { BroadcastState, type WantedState } from "#domain/broadcast-state.ts"
+import { millisOf } from "#domain/timestamp.ts"
+import {
+  type BroadcastObject,
+  detailedViewOf,
+  type Shown,
+  viewOf
+} from "#gateway/broadcasts/view.ts"
+import { listBroadcasts } from "#nats/broadcasts/list.ts"
+import { readOn } from "#nats/broadcasts/read-on.ts"
+import { readsOfCommandMax } from "#nats/broadcasts/started-in.ts"
+import { changeState, standingOf } from "#nats/broadcasts/state.ts"
+import { followBroadcast } from "#nats/broadcasts/watch.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
+import { channelToken } from "#streams/tokens.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
+import { broadcastArgument, demandBroadcast } from "./nats/broadcast.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
+import { showOne } from "./nats/show-one.ts"
+import { failed } from "./terminal/failed.ts"
+import { jsonFlag, limitFlag, named, objectFlag, optional } from "./terminal/flags.ts"
+import { printRows, table } from "./terminal/table.ts"
+import { timeFlag } from "./terminal/times.ts"
+
+/** The verb. */
+export const broadcastCommand = Command.make("broadcast").pipe(
+  Command.withDescription("List, show, watch, pause, resume and stop broadcasts"),
+  Command.withSubcommands([broadcastList, broadcastShow, watchCommand, ...changeCommands])
+)
+
+// `bellcast broadcast list`: what was published, to whom, and what became of it.
+
+type View = typeof BroadcastObject.Type
+
+/** When it starts or started: `at` is what its publisher wrote. */
+const startOf = ({ accepted_at, at, started_at }: View): string =>
+  new Date(started_at ?? millisOf(at ?? "") ?? accepted_at).toISOString()
+
+/** To whom a broadcast goes, for people. */
+const recipientsOf = ({ to: { channels, except_users, users } }: View): string =>
+  [
+    ...channels,
+    ...(users === 0 ? [] : [`${users} users`]),
+    ...(except_users === 0 ? [] : [`except ${except_users}`])
+  ].join(", ")
+
+/** The publisher is last: an id has up to 80 characters. */
+export const shownBroadcasts = {
+  heading: [
+    ...["BROADCAST", "STATE", "STARTS", "PEOPLE", "PUSHES", "DELIVERED", "WAITING"],
+    ...["TO", "PUBLISHER"]
+  ],
+  cellsOf: (view: View) => [
+    ...[Number(view.id), view.state, startOf(view), view.people, view.accepted, view.delivered],
+    ...[view.waiting + view.retrying, recipientsOf(view), view.publisher]
+  ],
+  none: "no broadcasts"
+}
+
+const filterFlags = {
+  channel: optional(
+    named("channel", "CHANNEL"),
+    "Only those on this channel, without those that name it in `to`"
+  ),
+  publisher: optional(named("publisher", "PRINCIPAL"), "Only those of this publisher"),
+  state: optional(Flag.Literals("state", BroadcastState.literals), "Only those in this state"),
+  since: timeFlag("since", "Only those accepted or started at this time or later").pipe(
+    Flag.optional
+  ),
+  before: timeFlag("before", "Only those accepted or started before this time").pipe(Flag.optional),
+  limit: limitFlag
+}
+
+interface Filters {
+  readonly channel: Option.Option<string>
+  readonly publisher: Option.Option<string>
+  readonly state: Option.Option<BroadcastState>
+  readonly since: Option.Option<Date>
+  readonly before: Option.Option<Date>
+  readonly limit: number
+}
+
+const list = Effect.fnUntraced(function* (filters: Filters) {
+  const rows = yield* readOn(filters.limit, (behind: number | undefined, limit) =>
+    listBroadcasts({
+      channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
+      limit,
+      behind,
+      changeReadsMax: readsOfCommandMax,
+      since: Option.getOrUndefined(filters.since)?.getTime(),
+      before: Option.getOrUndefined(filters.before)?.getTime(),
+      publisher: Option.getOrUndefined(filters.publisher),
+      state: Option.getOrUndefined(filters.state),
+      isShown: () => Effect.succeed(true)
+    })
+  )
+  return yield* Effect.forEach(rows, ({ origin, standing }) => viewOf(origin, standing))
+})
+
+/** The verb. */
+const broadcastList = Command.make(
+  "list",
+  { ...filterFlags, json: jsonFlag, ...natsFlags },
+  ({ before, channel, json, limit, publisher, since, state, ...nats }) =>
+    list({ before, channel, limit, publisher, since, state }).pipe(
+      Effect.flatMap((views) => printRows(json, views, shownBroadcasts)),
+      onNats(nats)
+    )
+).pipe(
+  Command.withDescription("List broadcasts, the newest first"),
+  Command.withExamples([
+    { command: "bellcast broadcast list --since 2026-11-23", description: "Since that day" }
+  ])
+)
+
+// `bellcast broadcast show BROADCAST`: its state, who published it, and what became of its pushes.
+
+const show = Effect.fnUntraced(function* (broadcast: number) {
+  const origin = yield* demandBroadcast(broadcast)
+  return yield* detailedViewOf(origin, yield* standingOf(origin))
+})
+
+const cellOf = (name: string, value: unknown): string => {
+  if (typeof value === "object")
+    return Object.entries(value ?? {})
+      .map((entry) => entry.join("="))
+      .join(", ")
+  return /_at$|^last_modified$/.test(name) ? new Date(Number(value)).toISOString() : String(value)
+}
+
+const fates = ["delivered", "retrying", "expired", "dead", "gone", "cancelled"] as const
+
+type Detailed = (typeof Shown.Type)["data"]
+
+/** Tables of the pushes by reason and by push service; none of what has no pushes. */
+const tablesOf = ({ push_services, reasons }: Detailed): ReadonlyArray<string> => {
+  const services = Object.entries(push_services).map(([name, of]) => [
+    ...[name, ...fates.map((fate) => of[fate])],
+    ...[of.p50_millis, of.p99_millis]
+  ])
+  const heading = ["PUSH SERVICE", ...fates.map((fate) => fate.toUpperCase()), "P50 MS", "P99 MS"]
+  return [
+    ...(Object.keys(reasons).length > 0
+      ? [table(["REASON", "PUSHES"], Object.entries(reasons))]
+      : []),
+    ...(services.length > 0 ? [table(heading, services)] : [])
+  ]
+}
+
+const broadcastText = (view: Detailed): string => {
+  const { push_services: _, reasons: __, ...rest } = view
+  const lines = Object.entries({ ...rest, to: recipientsOf(view) }).map(
+    ([name, value]) => `${name.padEnd(22)}${printable(cellOf(name, value))}`
+  )
+  return [lines.join("\n"), ...tablesOf(view)].join("\n\n")
+}
+
+/** The verb. */
+const broadcastShow = showOne({
+  named: broadcastArgument.pipe(Argument.withDescription("The broadcast to show")),
+  read: show,
+  broadcastText,
+  description: "Show a broadcast: its state, who published it, and what became of it",
+  example: { command: "bellcast broadcast show 5", description: "Show the broadcast with the id 5" }
+})
+
+// `bellcast broadcast watch BROADCAST`: what becomes of it, until its end.
+
+const counts = ["delivered", "waiting", "retrying", "expired", "dead", "gone", "cancelled"] as const
+
+/** The counts that are 0 are left out. */
+const lineOf = (view: typeof BroadcastObject.Type): string => {
+  const { accepted, last_modified, people, state } = view
+  const parts = [
+    ...(state === "scheduled" ? [`starts ${startOf(view)}`] : []),
+    ...(people === undefined ? [] : [`${people} people`]),
+    `${accepted} accepted`,
+    ...counts.filter((name) => view[name] > 0).map((name) => `${view[name]} ${name}`)
+  ]
+  return `${new Date(last_modified).toISOString()}  ${state.padEnd(9)}  ${parts.join(", ")}`
+}
+
+const watch = Effect.fnUntraced(function* (broadcast: number, json: boolean) {
+  const origin = yield* demandBroadcast(broadcast)
+  const { rejected, state } = yield* followBroadcast(
+    origin,
+    yield* standingOf(origin),
+    (standing) =>
+      Effect.flatMap(detailedViewOf(origin, standing), (view) =>
+        Console.log(json ? printableJson(view) : lineOf(view))
+      )
+  )
+  if (state === "cancelled") return yield* failed(`broadcast ${broadcast} was cancelled`)
+  if (rejected !== undefined)
+    return yield* failed(`broadcast ${broadcast} was rejected: ${printable(rejected)}`)
+})
+
+/** The verb. */
+const watchCommand = Command.make(
+  "watch",
+  {
+    broadcast: broadcastArgument.pipe(Argument.withDescription("The broadcast to watch")),
+    json: jsonFlag,
+    ...natsFlags
+  },
+  ({ broadcast, json, ...nats }) => onNats(nats)(watch(broadcast, json))
+).pipe(
+  Command.withDescription("Print what becomes of a broadcast, until it is finished"),
+  Command.withExamples([
+    { command: "bellcast broadcast watch 5", description: "Watch the broadcast with the id 5" }
+  ])
+)
+
+// `bellcast broadcast pause|resume|cancel BROADCAST`: obeyed a second later.
+
+const change = Effect.fnUntraced(function* (broadcast: number, verb: string, wanted: WantedState) {
+  const origin = yield* demandBroadcast(broadcast)
+  const at = (yield* readServerTime).serverMillis
+  const { isChanged, state } = yield* changeState(origin, wanted, "operator", at)
+  return isChanged || state === wanted
+    ? state
+    : yield* failed(`broadcast ${broadcast} is ${state}: there is nothing to ${verb}`)
+})
+
+const changeFlags = {
+  broadcast: broadcastArgument.pipe(Argument.withDescription("The id of the broadcast")),
+  json: objectFlag,
+  ...natsFlags
+}
+
+/** A verb that changes the state of a broadcast. */
+const changing = (verb: string, wanted: WantedState, description: string) =>
+  Command.make(verb, changeFlags, ({ broadcast, json, ...nats }) =>
+    change(broadcast, verb, wanted).pipe(
+      Effect.flatMap((state) =>
+        Console.log(
+          json ? JSON.stringify({ broadcast, state }) : `broadcast ${broadcast} is ${state}`
+        )
+      ),
+      onNats(nats)
+    )
+  ).pipe(
+    Command.withDescription(description),
+    Command.withExamples([
+      { command: `bellcast broadcast ${verb} 5`, description: "For the broadcast with the id 5" }
+    ])
+  )
+
+const changeCommands = [
+  changing("pause", "paused", "Hold a broadcast: within a second no push of it begins"),
+  changing("resume", "running", "Go on with a paused broadcast"),
+  changing("cancel", "cancelled", "Stop a broadcast for ever: what is not sent yet never is")
+] as const
