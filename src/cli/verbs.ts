@@ -16,7 +16,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { auditCommand } from "./audit.ts"
 import { broadcastCommand } from "./broadcast.ts"
 import { publishCommand } from "./broadcasts/publish.ts"
-import { channelCommand } from "./channels/command.ts"
+import { channelCommand } from "./channel.ts"
 import { clientCommand } from "./client.ts"
 import { deadCommand } from "./dead.ts"
 import { keysCommand } from "./keys/keys.ts"

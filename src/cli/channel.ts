@@ -1,0 +1,138 @@
+// `bellcast channel`: what an operator sees of channels.
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import { matchesWildcard } from "#basics/wildcard.ts"
+import { emptyPushes, pushesSince } from "#domain/outcome.ts"
+import { noPublishers } from "#domain/publisher.ts"
+import { emptyChannel } from "#domain/registration.ts"
+import { viewOf } from "#gateway/broadcasts/view.ts"
+import { channelCounts } from "#gateway/channels/channel.ts"
+import { listBroadcasts } from "#nats/broadcasts/list.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { scanEntries } from "#nats/kv/entries.ts"
+import { channelOfKey, keys } from "#streams/buckets.ts"
+import {
+  type ChannelToken,
+  channelBytesMax,
+  channelToken,
+  decodeToken,
+  isChannelToken
+} from "#streams/tokens.ts"
+import { printable } from "#telemetry/printable.ts"
+import { shownBroadcasts } from "./broadcast.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
+import { showOne } from "./nats/show-one.ts"
+import { failed } from "./terminal/failed.ts"
+import { argument, jsonFlag, limitFlag, named } from "./terminal/flags.ts"
+import { note } from "./terminal/note.ts"
+import { printRows, tableOr } from "./terminal/table.ts"
+
+/** The verb. */
+export const channelCommand = Command.make("channel").pipe(
+  Command.withDescription("List and show channels"),
+  Command.withSubcommands([channelList, channelShow])
+)
+
+// `bellcast channel list`: the channels that somebody is registered to, the largest first.
+
+/** All channels, the largest first. Reads the whole bucket. */
+const channels = Effect.gen(function* () {
+  const counts = new Map<ChannelToken, { registered: typeof emptyChannel; pushed: Pushed }>()
+  type Pushed = ReturnType<typeof emptyPushes>
+  yield* scanEntries("channels", (key, value) => {
+    const place = channelOfKey(key)
+    if (place === undefined) return
+    const known = counts.get(place.channel) ?? { registered: emptyChannel, pushed: emptyPushes(0) }
+    if (place.of === "registrations" && "registrations" in value) known.registered = value
+    if (place.of === "pushes" && "pushes" in value) known.pushed = value
+    counts.set(place.channel, known)
+  })
+  return [...counts]
+    .map(([token, { pushed, registered }]) => ({
+      id: decodeToken(token) ?? token,
+      registrations: registered.registrations,
+      push: pushesSince(pushed, registered.since).pushes
+    }))
+    .filter(({ registrations }) => registrations > 0)
+    .sort((a, b) => b.registrations - a.registrations || (a.id < b.id ? -1 : 1))
+})
+
+const shownChannels = {
+  heading: ["CHANNEL", "REGISTRATIONS", "PUSHES"],
+  cellsOf: ({ id, push, registrations }: Effect.Success<typeof channels>[number]) => [
+    ...[id, registrations, push]
+  ],
+  none: "no channels"
+}
+
+/** The verb. */
+const channelList = Command.make(
+  "list",
+  {
+    name: named("name", "PATTERN").pipe(
+      Flag.withDescription("Only these, by a pattern in which * stands for any text"),
+      Flag.withDefault("*")
+    ),
+    limit: limitFlag,
+    json: jsonFlag,
+    ...natsFlags
+  },
+  ({ json, limit, name, ...nats }) =>
+    Effect.gen(function* () {
+      const found = (yield* channels).filter(({ id }) => matchesWildcard(name, id))
+      yield* printRows(json, found.slice(0, limit), shownChannels)
+      if (found.length > limit) yield* note(`${found.length - limit} more: --limit`)
+    }).pipe(onNats(nats))
+).pipe(
+  Command.withDescription("List the channels that somebody is registered to, the largest first"),
+  Command.withExamples([
+    { command: "bellcast channel list --name 'news*'", description: "Those that begin with news" }
+  ])
+)
+
+// `bellcast channel show CHANNEL`: its counts, whom grants name, and what was sent to it last.
+
+/** The newest broadcasts that are shown. */
+const broadcastsMax = 5
+
+const show = Effect.fnUntraced(function* (id: string) {
+  const channel = channelToken(id)
+  if (!isChannelToken(channel))
+    return yield* failed(`a channel has 1 to ${channelBytesMax} bytes and no slash`)
+  const { push, registrations } = yield* channelCounts(channel)
+  const grants = yield* (yield* Buckets).get("permissions", keys.publishers(channel))
+  const { principals, registrars } = grants?.value ?? noPublishers
+  const { rows } = yield* listBroadcasts({
+    channel,
+    limit: broadcastsMax,
+    ...{ behind: undefined, since: undefined, before: undefined },
+    ...{ publisher: undefined, state: undefined },
+    isShown: () => Effect.succeed(true)
+  })
+  const broadcasts = yield* Effect.forEach(rows, ({ origin, standing }) => viewOf(origin, standing))
+  return { id, registrations, push, publishers: principals, registrars, broadcasts }
+})
+
+const textOf = (channel: Effect.Success<ReturnType<typeof show>>): string => {
+  const { broadcasts, id, publishers, push, registrars, registrations } = channel
+  const named = (who: ReadonlyArray<string>) => who.map(printable).join(", ") || "nobody"
+  return [
+    `channel        ${printable(id)}`,
+    `registrations  ${registrations}`,
+    `pushes         ${push}`,
+    `may publish    ${named(publishers)}, beside those whom the settings name`,
+    `may register   ${named(registrars)}, where the settings close the channel`,
+    "",
+    tableOr(broadcasts, shownBroadcasts)
+  ].join("\n")
+}
+
+/** The verb. */
+const channelShow = showOne({
+  named: argument("channel", "The channel's id"),
+  read: show,
+  textOf,
+  description: "Show a channel: its counts, its grants and its last broadcasts",
+  example: { command: "bellcast channel show news", description: "Show the channel news" }
+})
