@@ -30,7 +30,7 @@ import { restoreCommand } from "./restore.ts"
 import { streamsCommand } from "./streams.ts"
 import { noted } from "./terminal/failed.ts"
 import { usageLayer } from "./terminal/usage.ts"
-import { tokenCommand } from "./tokens/command.ts"
+import { tokenCommand } from "./token.ts"
 import { userCommand } from "./users/show.ts"
 import { signUserCommand } from "./users/sign-user.ts"
 
