@@ -1,6 +1,5 @@
 // `bellcast publish DATA --channel CHANNEL`: publishes by a request on NATS, so that a gateway
 // decides as it does for every other publisher.
-
 import { readFileSync } from "node:fs"
 import { text } from "node:stream/consumers"
 import * as Console from "effect/Console"
@@ -19,11 +18,11 @@ import { bodyBytesMax } from "#gateway/http/request.ts"
 import { requestApi } from "#nats/connection/api-request.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
-import { natsFlags, onNats } from "../nats/nats.ts"
-import { failed } from "../terminal/failed.ts"
-import { named, number, objectFlag, onOff, optional, several } from "../terminal/flags.ts"
-import { note } from "../terminal/note.ts"
-import { timeFlag } from "../terminal/times.ts"
+import { natsFlags, onNats } from "./nats/nats.ts"
+import { failed } from "./terminal/failed.ts"
+import { named, number, objectFlag, onOff, optional, several } from "./terminal/flags.ts"
+import { note } from "./terminal/note.ts"
+import { timeFlag } from "./terminal/times.ts"
 
 const flags = {
   data: Argument.String("data").pipe(
