@@ -23,10 +23,8 @@ import { printable } from "#telemetry/printable.ts"
 import { shownBroadcasts } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { showOne } from "./nats/show-one.ts"
-import { failed } from "./terminal/failed.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/flags.ts"
-import { note } from "./terminal/note.ts"
-import { printRows, tableOr } from "./terminal/table.ts"
+import { failed, note, printRows, tableOr } from "./terminal/output.ts"
 
 /** The verb. */
 export const channelCommand = Command.make("channel").pipe(

@@ -11,7 +11,7 @@ import { decodeToken } from "#streams/tokens.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { jsonFlag } from "./terminal/flags.ts"
-import { printRows } from "./terminal/table.ts"
+import { printRows } from "./terminal/output.ts"
 
 /** A dead letter as it is shown, with the name of its channel. */
 type Letter = Omit<

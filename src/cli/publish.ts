@@ -19,9 +19,8 @@ import { requestApi } from "#nats/connection/api-request.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
-import { failed } from "./terminal/failed.ts"
 import { named, number, objectFlag, onOff, optional, several } from "./terminal/flags.ts"
-import { note } from "./terminal/note.ts"
+import { failed, note } from "./terminal/output.ts"
 import { timeFlag } from "./terminal/times.ts"
 
 const flags = {

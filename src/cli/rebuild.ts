@@ -33,8 +33,7 @@ import { natsFlags, onNats } from "./nats/nats.ts"
 import { pauseWork } from "./nats/pause.ts"
 import { fitWorkToLog } from "./nats/work-of-log.ts"
 import { writeBuckets } from "./nats/write-buckets.ts"
-import { failed, failedBy } from "./terminal/failed.ts"
-import { table } from "./terminal/table.ts"
+import { failed, failedBy, table } from "./terminal/output.ts"
 
 /** Messages that are applied together. */
 const batchMax = 256

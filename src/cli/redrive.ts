@@ -9,8 +9,8 @@ import { streams } from "#streams/index.ts"
 import { broadcastArgument, demandBroadcast } from "./nats/broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
-import { failed } from "./terminal/failed.ts"
 import { onOff } from "./terminal/flags.ts"
+import { failed } from "./terminal/output.ts"
 
 /** For people: the reason why a broadcast is not sent again. */
 const textOf = (broadcast: number, { former, reason }: NotRedriven): string =>

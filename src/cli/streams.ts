@@ -16,7 +16,7 @@ import { allStreams, consumers, streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { number, onOff } from "./terminal/flags.ts"
-import { type Cell, table } from "./terminal/table.ts"
+import { type Cell, table } from "./terminal/output.ts"
 
 const dayMillis = 86_400_000
 const minuteMillis = 60_000

@@ -22,10 +22,8 @@ import { printLeftStanding } from "./broadcasts/left-standing.ts"
 import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandLog, demandRoom } from "./nats/room.ts"
-import { failed } from "./terminal/failed.ts"
 import { argument, jsonFlag, named, onOff, several } from "./terminal/flags.ts"
-import { note } from "./terminal/note.ts"
-import { printRows } from "./terminal/table.ts"
+import { failed, note, printRows } from "./terminal/output.ts"
 import { spanFlag } from "./terminal/times.ts"
 
 /** The verb. */

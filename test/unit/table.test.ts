@@ -1,6 +1,6 @@
 // Columns for the terminal, and what must not reach it.
 import { assert, describe, it } from "@effect/vitest"
-import { table } from "#cli/terminal/table.ts"
+import { table } from "#cli/terminal/output.ts"
 import { printableJson } from "#telemetry/printable.ts"
 
 describe("a table", () => {

@@ -2,7 +2,7 @@
 import { chmod, open, readFile } from "node:fs/promises"
 import * as Effect from "effect/Effect"
 import { createOnce } from "#secrets/once.ts"
-import { failed, VerbFailed } from "../terminal/failed.ts"
+import { failed, VerbFailed } from "../terminal/output.ts"
 import { type Part, textOf } from "./lines.ts"
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { loadSecrets } from "#secrets/file.ts"
 import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
-import { failed, failedBy } from "../terminal/failed.ts"
+import { failed, failedBy } from "../terminal/output.ts"
 import { ownSettings } from "../terminal/own-settings.ts"
 
 /** The settings that have the keys. */

@@ -16,9 +16,8 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { eachList, registeredChannels } from "#subscriptions/audience.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { failed, type VerbFailed } from "../terminal/failed.ts"
 import { argument, onOff } from "../terminal/flags.ts"
-import { note } from "../terminal/note.ts"
+import { failed, note, type VerbFailed } from "../terminal/output.ts"
 
 /** Users whose lists are in memory. */
 const usersAtOnce = 250

@@ -24,7 +24,7 @@ import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { registeredChannels } from "#subscriptions/audience.ts"
 import { isRejected, reachedInTime } from "../nats/applied.ts"
-import { failed } from "../terminal/failed.ts"
+import { failed } from "../terminal/output.ts"
 import type { Checked } from "./check.ts"
 
 export interface Limits extends SubscriptionQuota {

@@ -7,7 +7,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
 import { type BucketName, bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import { failed } from "../terminal/failed.ts"
+import { failed } from "../terminal/output.ts"
 
 const notApplied =
   "this is in LOG, but no projection runs to apply it: it takes effect once a service runs"

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { originIn } from "#broadcasts/state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { commandKind } from "#streams/subjects.ts"
-import { failed } from "../terminal/failed.ts"
+import { failed } from "../terminal/output.ts"
 
 /** The id of a broadcast. NATS would refuse a sequence below 1 with an unclear error. */
 export const broadcastArgument = Argument.Int("broadcast").pipe(

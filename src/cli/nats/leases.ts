@@ -6,8 +6,7 @@ import { overdueMillisOf } from "#nats/follower/lease.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import type { FollowerName } from "#streams/followers.ts"
-import { failed, type VerbFailed } from "../terminal/failed.ts"
-import { note } from "../terminal/note.ts"
+import { failed, note, type VerbFailed } from "../terminal/output.ts"
 
 /** After this time the wait is announced. A free lease is taken sooner. */
 const announceMillis = 500

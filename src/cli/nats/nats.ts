@@ -28,8 +28,8 @@ import {
 } from "#settings/addresses.ts"
 import { printable } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
-import { failed, failedBy, noted, type VerbFailed } from "../terminal/failed.ts"
 import { named } from "../terminal/flags.ts"
+import { failed, failedBy, noted, type VerbFailed } from "../terminal/output.ts"
 
 /** A flag whose default is the value of a setting. */
 const flagOf = (name: string, placeholder: string, setting: string, description: string) =>

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { consumers } from "#streams/index.ts"
-import { note } from "../terminal/note.ts"
+import { note } from "../terminal/output.ts"
 
 /**
  * How long a pause lasts without renewal: if a rebuild is killed, the operator has time to run it

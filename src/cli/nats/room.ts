@@ -6,7 +6,7 @@ import { isFull } from "#nats/watch/space.ts"
 import { type BucketName, bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { StreamSpec } from "#streams/spec.ts"
-import { failed } from "../terminal/failed.ts"
+import { failed } from "../terminal/output.ts"
 
 /** Fails with VerbFailed if there is no LOG. */
 export const demandLog = Effect.gen(function* () {

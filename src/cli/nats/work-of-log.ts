@@ -15,7 +15,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseBroadcast, parseState } from "#streams/subjects.ts"
-import { note } from "../terminal/note.ts"
+import { note } from "../terminal/output.ts"
 
 const dayMillis = 24 * 60 * 60_000
 

@@ -8,7 +8,7 @@ import { eachStored } from "#nats/kv/entries.ts"
 import type { MemoryBuckets } from "#nats/kv/memory-buckets.ts"
 import type { Meta } from "#nats/kv/values.ts"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
-import { failed, type VerbFailed } from "../terminal/failed.ts"
+import { failed, type VerbFailed } from "../terminal/output.ts"
 
 /** A batch of the group commit has at most 500 messages. */
 const putsAtOnce = 1_000

@@ -1,7 +1,7 @@
 // The end of a verb before it is done: by a signal, or because its output cannot be written.
 import { fstatSync, writeFileSync } from "node:fs"
 import * as Effect from "effect/Effect"
-import { note } from "./note.ts"
+import { note } from "./output.ts"
 
 /** As shells count: 128 and the number of the signal. EPIPE stands for SIGPIPE. */
 const exitCodes: Readonly<Record<string, number>> = { EPIPE: 141, SIGINT: 130, SIGTERM: 143 }

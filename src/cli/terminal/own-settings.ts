@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Struct from "effect/Struct"
 import { settings } from "#config"
 import { everySetting, type Table } from "#settings/every-setting.ts"
-import { failedBy } from "./failed.ts"
+import { failedBy } from "./output.ts"
 
 /** The values of a table. Fails with every fault at once. */
 export const valuesOf = <C extends Table>(table: C) =>

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { millisOf } from "#domain/timestamp.ts"
 import { named } from "./flags.ts"
-import { note } from "./note.ts"
+import { note } from "./output.ts"
 
 const dateOrTime =
   /^(?:(\d{4}-\d\d-\d\d)(?:T(?=\d)|$))?(?:(\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/i

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { User } from "#identity/identity.ts"
 import { isUserToken } from "#streams/tokens.ts"
-import { failed } from "../terminal/failed.ts"
+import { failed } from "../terminal/output.ts"
 import { ownUsers } from "./principal.ts"
 
 export const userGivenHelp =

@@ -10,7 +10,7 @@ import { pseudonyms } from "#identity/pseudonym.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
 import { checkUseridSecret } from "#secrets/adoption.ts"
 import { loadSecrets } from "#secrets/file.ts"
-import { failed, failedBy } from "../terminal/failed.ts"
+import { failed, failedBy } from "../terminal/output.ts"
 import { ownSettings, valuesOf } from "../terminal/own-settings.ts"
 
 const missing =

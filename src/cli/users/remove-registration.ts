@@ -8,7 +8,7 @@ import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { untilApplied } from "../nats/applied.ts"
-import { failed } from "../terminal/failed.ts"
+import { failed } from "../terminal/output.ts"
 import { pseudonymOf } from "./principal.ts"
 
 /** The pseudonym of a user to be removed. Fails for a principal that is no single user. */

@@ -6,7 +6,7 @@ import { personOf } from "#gateway/users/user.ts"
 import { printable } from "#telemetry/printable.ts"
 import { showOne } from "../nats/show-one.ts"
 import { argument } from "../terminal/flags.ts"
-import { tableOr } from "../terminal/table.ts"
+import { tableOr } from "../terminal/output.ts"
 import { userGiven, userGivenHelp } from "./given.ts"
 
 type Person = Effect.Success<ReturnType<typeof personOf>>

@@ -11,8 +11,8 @@ import { lifeMillisMax, secretsOf, signedSettings } from "#identity/policies/sig
 import { groupsMax, usableGroups, userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { secretBytesMin } from "#settings/values.ts"
-import { failed, noted } from "../terminal/failed.ts"
 import { argument, named, several } from "../terminal/flags.ts"
+import { failed, noted } from "../terminal/output.ts"
 import { valuesOf } from "../terminal/own-settings.ts"
 import { spanFlag } from "../terminal/times.ts"
 

@@ -1,0 +1,92 @@
+// Tables for the terminal, and JSON for programs.
+import * as Console from "effect/Console"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { printable, printableJson } from "#telemetry/printable.ts"
+import { withoutSecrets } from "#telemetry/redaction.ts"
+
+export type Cell = string | number | undefined
+
+/** A table with a heading. Numbers are aligned right, missing cells are a dash. */
+export const table = (
+  heading: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<Cell>>
+): string => {
+  const lines = [heading, ...rows.map((row) => row.map((cell) => printable(String(cell ?? "-"))))]
+  const widths = heading.map((_, column) =>
+    lines.reduce((width, line) => Math.max(width, (line[column] ?? "").length), 0)
+  )
+  const right = heading.map(
+    (_, column) => rows.length > 0 && rows.every((row) => typeof (row[column] ?? 0) === "number")
+  )
+  const pad = (cell: string, column: number) =>
+    right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)
+  return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n")
+}
+
+interface Shown<R> {
+  readonly heading: ReadonlyArray<string>
+  readonly cellsOf: (row: R) => ReadonlyArray<Cell>
+  /** The line in the place of a table without rows. */
+  readonly none: string
+}
+
+/** A table of rows, or the line in its place. */
+export const tableOr = <R>(rows: ReadonlyArray<R>, { cellsOf, heading, none }: Shown<R>): string =>
+  rows.length === 0 ? none : table(heading, rows.map(cellsOf))
+
+/** Prints rows: a line of JSON for each, or a table. */
+export const printRows = <R>(json: boolean, rows: ReadonlyArray<R>, shown: Shown<R>) =>
+  json
+    ? Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
+    : Console.log(tableOr(rows, shown))
+
+// Messages of a verb beside its output.
+
+/**
+ * Prints a message to stderr, so that stdout has only the verb's output. Escapes control
+ * characters: the text may come from NATS or another server.
+ */
+export const note = (text: string) =>
+  Console.error(`bellcast: ${text.split("\n").map(printable).join("\n")}`)
+
+// How a verb fails: with one line on standard error, and the exit code 1.
+
+/** A verb cannot go on. The message is printed. */
+export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
+  message: Schema.String
+}) {}
+
+export const failed = (message: string) => new VerbFailed({ message })
+
+/** A failure with the message of another error. */
+export const failedBy = ({ message }: { readonly message: string }) => failed(message)
+
+/** Runs a verb, or a part of it, and prints its failure. */
+export const noted = <A, E extends { readonly message: string }, R>(verb: Effect.Effect<A, E, R>) =>
+  Effect.tapError(verb, ({ message }) => note(message))
+
+// Errors in a command line: two lines instead of a page of help.
+
+/** Messages quote the command line, where an address of NATS may hold a password. */
+const presenter: CliOutput.Presenter = {
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? note(
+          [
+            event.errors.map(({ message }) => withoutSecrets(message)).join("; "),
+            `usage: ${event.helpDoc.usage} (--help tells more)`
+          ].join("\n")
+        )
+      : CliOutput.defaultPresenter.present(event)
+}
+
+/** The presenter of errors, and the built-in flags that have a use here. */
+export const usageLayer = Layer.merge(
+  CliOutput.layerPresenter(presenter),
+  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
+)
