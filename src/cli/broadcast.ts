@@ -25,9 +25,8 @@ import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, demandBroadcast } from "./nats/broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { showOne } from "./nats/show-one.ts"
-import { jsonFlag, limitFlag, named, objectFlag, optional } from "./terminal/flags.ts"
+import { jsonFlag, limitFlag, named, objectFlag, optional, timeFlag } from "./terminal/input.ts"
 import { failed, printRows, table } from "./terminal/output.ts"
-import { timeFlag } from "./terminal/times.ts"
 
 /** The verb. */
 export const broadcastCommand = Command.make("broadcast").pipe(

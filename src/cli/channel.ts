@@ -23,7 +23,7 @@ import { printable } from "#telemetry/printable.ts"
 import { shownBroadcasts } from "./broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { showOne } from "./nats/show-one.ts"
-import { argument, jsonFlag, limitFlag, named } from "./terminal/flags.ts"
+import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"
 import { failed, note, printRows, tableOr } from "./terminal/output.ts"
 
 /** The verb. */

@@ -10,7 +10,7 @@ import type { DeadLetter } from "#domain/job.ts"
 import { decodeToken } from "#streams/tokens.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
-import { jsonFlag } from "./terminal/flags.ts"
+import { jsonFlag } from "./terminal/input.ts"
 import { printRows } from "./terminal/output.ts"
 
 /** A dead letter as it is shown, with the name of its channel. */

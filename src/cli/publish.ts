@@ -19,9 +19,8 @@ import { requestApi } from "#nats/connection/api-request.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
-import { named, number, objectFlag, onOff, optional, several } from "./terminal/flags.ts"
+import { named, number, objectFlag, onOff, optional, several, timeFlag } from "./terminal/input.ts"
 import { failed, note } from "./terminal/output.ts"
-import { timeFlag } from "./terminal/times.ts"
 
 const flags = {
   data: Argument.String("data").pipe(

@@ -9,7 +9,7 @@ import { streams } from "#streams/index.ts"
 import { broadcastArgument, demandBroadcast } from "./nats/broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
-import { onOff } from "./terminal/flags.ts"
+import { onOff } from "./terminal/input.ts"
 import { failed } from "./terminal/output.ts"
 
 /** For people: the reason why a broadcast is not sent again. */

@@ -31,10 +31,8 @@ import { printable } from "#telemetry/printable.ts"
 import { isRejected } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandRoom } from "./nats/room.ts"
-import { named, onOff, several } from "./terminal/flags.ts"
+import { named, onOff, ownSettings, several, timeFlag } from "./terminal/input.ts"
 import { failed } from "./terminal/output.ts"
-import { ownSettings } from "./terminal/own-settings.ts"
-import { timeFlag } from "./terminal/times.ts"
 
 export interface RestoreOptions extends Range, SubscriptionQuota {
   /** Only subscriptions at these push services. Empty: all. */

@@ -15,7 +15,7 @@ import { type FollowerName, followerNames, followers } from "#streams/followers.
 import { allStreams, consumers, streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
-import { number, onOff } from "./terminal/flags.ts"
+import { number, onOff } from "./terminal/input.ts"
 import { type Cell, table } from "./terminal/output.ts"
 
 const dayMillis = 86_400_000

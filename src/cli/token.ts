@@ -22,9 +22,8 @@ import { printLeftStanding } from "./broadcasts/left-standing.ts"
 import { untilApplied } from "./nats/applied.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandLog, demandRoom } from "./nats/room.ts"
-import { argument, jsonFlag, named, onOff, several } from "./terminal/flags.ts"
+import { argument, jsonFlag, named, onOff, several, spanFlag } from "./terminal/input.ts"
 import { failed, note, printRows } from "./terminal/output.ts"
-import { spanFlag } from "./terminal/times.ts"
 
 /** The verb. */
 export const tokenCommand = Command.make("token").pipe(

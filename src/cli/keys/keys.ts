@@ -9,7 +9,7 @@ import { adoptedKeys, forgetUseridSecret, oldestOf, usesOf } from "#secrets/adop
 import { changeKeys, freshPair } from "#secrets/file.ts"
 import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { argument, jsonFlag, onOff } from "../terminal/flags.ts"
+import { argument, jsonFlag, onOff } from "../terminal/input.ts"
 import { failed, failedBy, noted, printRows } from "../terminal/output.ts"
 import { changedLines } from "./lines.ts"
 import { newCommand, printNew } from "./new.ts"

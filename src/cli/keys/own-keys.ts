@@ -2,8 +2,8 @@
 import * as Effect from "effect/Effect"
 import { loadSecrets } from "#secrets/file.ts"
 import { keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
+import { ownSettings } from "../terminal/input.ts"
 import { failed, failedBy } from "../terminal/output.ts"
-import { ownSettings } from "../terminal/own-settings.ts"
 
 /** The settings that have the keys. */
 export const keySettings = ["vapidFormerKeys", "vapidPrivateKey", "vapidPublicKey"] as const

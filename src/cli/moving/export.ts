@@ -16,7 +16,7 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { eachList, registeredChannels } from "#subscriptions/audience.ts"
 import { natsFlags, onNats } from "../nats/nats.ts"
-import { argument, onOff } from "../terminal/flags.ts"
+import { argument, onOff } from "../terminal/input.ts"
 import { failed, note, type VerbFailed } from "../terminal/output.ts"
 
 /** Users whose lists are in memory. */

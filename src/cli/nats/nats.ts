@@ -28,7 +28,7 @@ import {
 } from "#settings/addresses.ts"
 import { printable } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
-import { named } from "../terminal/flags.ts"
+import { named } from "../terminal/input.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/output.ts"
 
 /** A flag whose default is the value of a setting. */

@@ -4,7 +4,7 @@ import type * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { printableJson } from "#telemetry/printable.ts"
-import { objectFlag } from "../terminal/flags.ts"
+import { objectFlag } from "../terminal/input.ts"
 import { type Failure, natsFlags, onNats } from "./nats.ts"
 
 interface Shown<I, A, R> {

@@ -10,8 +10,8 @@ import { pseudonyms } from "#identity/pseudonym.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
 import { checkUseridSecret } from "#secrets/adoption.ts"
 import { loadSecrets } from "#secrets/file.ts"
+import { ownSettings, valuesOf } from "../terminal/input.ts"
 import { failed, failedBy } from "../terminal/output.ts"
-import { ownSettings, valuesOf } from "../terminal/own-settings.ts"
 
 const missing =
   "this user needs BELLCAST_USERID_HMAC_SECRET here, as the service has it (or secrets.json of " +

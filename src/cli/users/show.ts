@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { personOf } from "#gateway/users/user.ts"
 import { printable } from "#telemetry/printable.ts"
 import { showOne } from "../nats/show-one.ts"
-import { argument } from "../terminal/flags.ts"
+import { argument } from "../terminal/input.ts"
 import { tableOr } from "../terminal/output.ts"
 import { userGiven, userGivenHelp } from "./given.ts"
 

@@ -11,10 +11,8 @@ import { lifeMillisMax, secretsOf, signedSettings } from "#identity/policies/sig
 import { groupsMax, usableGroups, userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { secretBytesMin } from "#settings/values.ts"
-import { argument, named, several } from "../terminal/flags.ts"
+import { argument, named, several, spanFlag, valuesOf } from "../terminal/input.ts"
 import { failed, noted } from "../terminal/output.ts"
-import { valuesOf } from "../terminal/own-settings.ts"
-import { spanFlag } from "../terminal/times.ts"
 
 /** The first secret, and the first audience, of a policy. */
 const signerOf = Effect.fnUntraced(function* (policy: string) {

@@ -1,7 +1,7 @@
 // Tokens of servers that publish: their form, and how their commands fold.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { spanMillisOf } from "#cli/terminal/times.ts"
+import { spanMillisOf } from "#cli/terminal/input.ts"
 import {
   type AccessToken,
   type AccessTokenCommand,

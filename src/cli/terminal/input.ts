@@ -1,10 +1,58 @@
-// Times and spans in flags. What `--help` calls TIME and SPAN is read here, and nowhere else.
+// Arguments and flags in the forms that several verbs have.
+import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Struct from "effect/Struct"
+import { settings } from "#config"
 import { millisOf } from "#domain/timestamp.ts"
-import { named } from "./flags.ts"
-import { note } from "./output.ts"
+import { everySetting, type Table } from "#settings/every-setting.ts"
+import { failedBy, note } from "./output.ts"
+
+/** A flag that is off unless it is given. */
+export const onOff = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+/** A text that must be given. */
+export const argument = (name: string, description: string) =>
+  Argument.String(name).pipe(Argument.withDescription(description))
+
+/**
+ * A flag with a text. `placeholder`: what `--help` and the documents call the text, in capitals; a
+ * word means the same form in every verb (`test/unit/cli-placeholders.test.ts`).
+ */
+export const named = (name: string, placeholder: string) =>
+  Flag.String(name).pipe(Flag.withMetavar(placeholder))
+
+/** A flag with a whole number. */
+export const number = (name: string, placeholder: string) =>
+  Flag.Int(name).pipe(Flag.withMetavar(placeholder))
+
+/** A flag that may be left out. */
+export const optional = <A>(flag: Flag.Flag<A>, description: string) =>
+  flag.pipe(Flag.withDescription(description), Flag.optional)
+
+/** A flag that may be given any number of times. */
+export const several = <A>(flag: Flag.Flag<A>, description: string) =>
+  flag.pipe(Flag.withDescription(`${description}; repeatable`), Flag.atLeast(0))
+
+/** For verbs that print one line of JSON for each row. */
+export const jsonFlag = onOff("json", "Print JSON lines")
+
+/** For verbs that show one thing. */
+export const objectFlag = onOff("json", "Print one JSON object")
+
+/** The most rows that are printed. */
+export const limitFlag = number("limit", "N").pipe(
+  Flag.withDescription("At most so many"),
+  Flag.withDefault(20),
+  Flag.filter(
+    (limit) => limit >= 1,
+    (limit) => `Expected a whole number from 1 on, got ${limit}`
+  )
+)
+
+// Times and spans in flags. What `--help` calls TIME and SPAN is read here, and nowhere else.
 
 const dateOrTime =
   /^(?:(\d{4}-\d\d-\d\d)(?:T(?=\d)|$))?(?:(\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/i
@@ -90,3 +138,13 @@ export const spanFlag = (name: string, description: string) =>
       (text) => `Expected a span such as 90d, 12h, 30m or 45s, got ${text}`
     )
   )
+
+// Settings of the service, where a verb runs: those of its environment or settings file.
+
+/** The values of a table. Fails with every fault at once. */
+export const valuesOf = <C extends Table>(table: C) =>
+  Effect.mapError(everySetting(table), failedBy)
+
+/** The values of these settings. */
+export const ownSettings = <K extends keyof typeof settings>(...names: ReadonlyArray<K>) =>
+  valuesOf(Struct.pick(settings, names))
