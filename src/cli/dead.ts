@@ -43,7 +43,7 @@ const shown = {
   none: "no dead letters"
 }
 
-const flags = {
+const deadFlags = {
   broadcast: broadcastArgument.pipe(
     Argument.withDescription("Only those of this broadcast"),
     Argument.optional
@@ -53,7 +53,7 @@ const flags = {
 }
 
 /** The verb. */
-export const deadCommand = Command.make("dead", flags, ({ broadcast, json, ...nats }) =>
+export const deadCommand = Command.make("dead", deadFlags, ({ broadcast, json, ...nats }) =>
   letters(broadcast).pipe(
     Effect.flatMap((list) => printRows(json, list, shown)),
     onNats(nats)

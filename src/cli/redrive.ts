@@ -23,29 +23,34 @@ const textOf = (broadcast: number, { former, reason }: NotRedriven): string =>
       "left"
   })[reason]
 
-const flags = {
+const redriveFlags = {
   broadcast: broadcastArgument.pipe(Argument.withDescription("The broadcast to send again")),
   dryRun: onOff("dry-run", "Only count"),
   ...natsFlags
 }
 
 /** The verb. */
-export const redriveCommand = Command.make("redrive", flags, ({ broadcast, dryRun, ...nats }) =>
-  Effect.gen(function* () {
-    const origin = yield* demandBroadcast(broadcast)
-    const unreached = yield* undeliveredOf(origin)
-    if (unreached === 0)
-      return yield* Console.log(`broadcast ${broadcast} left nobody to send to again`)
-    if (dryRun)
-      return yield* Console.log(`${unreached} pushes of broadcast ${broadcast} would be sent again`)
-    yield* demandRoom("broadcasts", streams.work)
-    const again = yield* redrive(origin, "operator")
-    yield* Console.log(
-      `${unreached} pushes of broadcast ${broadcast} are sent again as broadcast ${again}, ` +
-        "except to those who have left or are suspended"
+export const redriveCommand = Command.make(
+  "redrive",
+  redriveFlags,
+  ({ broadcast, dryRun, ...nats }) =>
+    Effect.gen(function* () {
+      const origin = yield* demandBroadcast(broadcast)
+      const unreached = yield* undeliveredOf(origin)
+      if (unreached === 0)
+        return yield* Console.log(`broadcast ${broadcast} left nobody to send to again`)
+      if (dryRun)
+        return yield* Console.log(
+          `${unreached} pushes of broadcast ${broadcast} would be sent again`
+        )
+      yield* demandRoom("broadcasts", streams.work)
+      const again = yield* redrive(origin, "operator")
+      yield* Console.log(
+        `${unreached} pushes of broadcast ${broadcast} are sent again as broadcast ${again}, ` +
+          "except to those who have left or are suspended"
+      )
+    }).pipe(
+      Effect.catchTag("NotRedriven", (why) => failed(textOf(broadcast, why))),
+      onNats(nats)
     )
-  }).pipe(
-    Effect.catchTag("NotRedriven", (why) => failed(textOf(broadcast, why))),
-    onNats(nats)
-  )
 ).pipe(Command.withDescription("Send a broadcast again to those whom it did not reach"))
