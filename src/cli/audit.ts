@@ -31,7 +31,7 @@ import { natsFlags, onNats } from "./nats/nats.ts"
 import { limitFlag, named, onOff, optional, timeFlag } from "./terminal/input.ts"
 import { failed, table } from "./terminal/output.ts"
 import { userGivenHelp } from "./users/given.ts"
-import { auditUser } from "./users/pushes.ts"
+import { auditUser } from "./audit-user.ts"
 
 /** The last outcome of one push. `millis` is absent where only its dead letter is stored. */
 type Shown = Omit<Push, "millis"> & Partial<Push>

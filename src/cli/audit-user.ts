@@ -1,6 +1,5 @@
 // `bellcast audit --user USER`: which broadcasts could go to a user, what became of each push, and
 // what operators changed and looked at of the user, moves and renewals.
-
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { readOn, readsOfCommandMax, startedIn } from "#broadcasts/list.ts"
@@ -11,18 +10,19 @@ import { pushView } from "#gateway/broadcasts/pushes.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
 import { channelToken, decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
-import { demandBroadcast } from "../nats/broadcast.ts"
-import { printRows } from "../terminal/output.ts"
-import { changesOf, shownChanges } from "./changes.ts"
-import { userGiven } from "./given.ts"
-import { looksAt, shownLooks } from "./looks.ts"
+import { demandBroadcast } from "./nats/broadcast.ts"
+import { printRows } from "./terminal/output.ts"
+import { userGiven } from "./users/given.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 
 /** Broadcasts whose pushes are read at once. */
 const pageMax = 50
 /** Broadcasts that are read at once, in 48 MiB at most: a gateway has less room. */
 const readMax = 1_000
 
-export interface Filters {
+interface Filters {
   readonly channel: Option.Option<string>
   readonly since: Option.Option<Date>
   readonly before: Option.Option<Date>
@@ -141,3 +141,108 @@ export const auditUser = Effect.fnUntraced(function* (
   const looks = yield* looksAt(user, since, before)
   if (looks.length > 0) yield* printRows(json, looks, shownLooks)
 })
+
+// Changes of a user that the pushes do not show. By operators and sites' servers: subscriptions
+// that they gave back or removed, suspensions that they ended, registrations that they began or
+// ended. And subscriptions that moved to another user, or were renewed without a login.
+
+interface UserChange {
+  readonly change:
+    | "restored"
+    | "removed"
+    | "suspension ended"
+    | "registered"
+    | "unregistered"
+    | "moved away"
+    | "renewed"
+  /** When NATS stored it: milliseconds since the epoch. */
+  readonly at: number
+  /** The id of the operator or of the site's server, or `operator` for a command. */
+  readonly by?: string
+  readonly subscription?: string
+  readonly channel?: string
+}
+
+const changesIn = ({ at, header, message, subject }: Stored): ReadonlyArray<UserChange> => {
+  if (message.type === "subscription.moved/1")
+    return message.moved.map(({ id }) => ({ change: "moved away", at, subscription: id }))
+  const by = callerIn(header)
+  if (by === undefined) {
+    const isRenewal = message.type === "subscription.put/1" && message.replaces?.renewal
+    return isRenewal ? [{ change: "renewed", at, subscription: message.id }] : []
+  }
+  const of = { at, by }
+  switch (message.type) {
+    case "subscription.put/1":
+      return [{ change: "restored", ...of, subscription: message.id }]
+    case "subscription.delete/1":
+      return message.removed.map(({ id }) => ({ change: "removed", ...of, subscription: id }))
+    case "subscription.cleared/1":
+      return [{ change: "suspension ended", ...of, subscription: message.id }]
+    case "registration.put/1":
+    case "registration.delete/1": {
+      const place = parseRegistration(subject)
+      const channel = place && decodeToken(place.channel)
+      const change = message.type === "registration.put/1" ? "registered" : "unregistered"
+      return [{ change, ...of, ...(channel !== undefined && { channel }) }]
+    }
+  }
+  return []
+}
+
+/** All of them between two times (milliseconds since the epoch), the oldest first. */
+const changesOf = Effect.fnUntraced(function* (
+  user: UserToken,
+  since: number,
+  before: number
+) {
+  const changes: Array<UserChange> = []
+  const each = (stored: Stored) => {
+    if (stored.at >= since && stored.at < before) changes.push(...changesIn(stored))
+  }
+  const wanted = [subjects.subscription(user), filters.registrationsOf(user)]
+  yield* (yield* EventLog).scan("log", wanted, each)
+  return changes.sort((a, b) => a.at - b.at)
+})
+
+const shownChanges = {
+  heading: ["CHANGE", "AT", "BY", "SUBSCRIPTION", "CHANNEL"],
+  cellsOf: ({ at, by, change, channel, subscription }: UserChange) => [
+    ...[change, new Date(at).toISOString(), by, subscription?.slice(0, 12), channel]
+  ],
+  none: ""
+}
+
+// The looks of operators at a user.
+
+interface Look {
+  readonly looked_at: "user" | "pushes"
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  /** The id of the operator. */
+  readonly by: string
+  readonly broadcast?: number
+}
+
+/** All that are stored of two times (milliseconds since the epoch), the oldest first. */
+const looksAt = Effect.fnUntraced(function* (
+  user: UserToken,
+  since: number,
+  before: number
+) {
+  const looks: Array<Look> = []
+  yield* (yield* EventLog).scan("work", [filters.looksAt(user)], ({ message }) => {
+    if (message.type !== "look/1" || message.at < since || message.at >= before) return
+    const { type: _, ...look } = message
+    looks.push({ looked_at: look.broadcast === undefined ? "user" : "pushes", ...look })
+  })
+  return looks
+})
+
+const shownLooks = {
+  heading: ["LOOKED AT", "AT", "BY", "BROADCAST"],
+  cellsOf: ({ at, broadcast, by, looked_at }: Look) => [
+    ...[looked_at, new Date(at).toISOString(), by, broadcast]
+  ],
+  none: ""
+}
