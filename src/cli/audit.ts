@@ -1,6 +1,5 @@
 // `bellcast audit BROADCAST`: shows what became of every push of a broadcast, from the messages in
 // WORK; with `--user`, of the pushes to a user. Never shows an endpoint or a key.
-
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -11,7 +10,7 @@ import { type Push, pushOf } from "#broadcasts/pushes.ts"
 import { endOf, stateFrom } from "#broadcasts/state.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { gatewaySource, publisherOf, redrivenBy } from "#domain/broadcast-publisher.ts"
-import type { BroadcastState } from "#domain/broadcast-state.ts"
+import { type BroadcastState, changeIn } from "#domain/broadcast-state.ts"
 import { pushKey } from "#domain/outcome.ts"
 import {
   countsOf,
@@ -26,7 +25,6 @@ import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/su
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcast.ts"
-import { changeLine, stateChangesOf } from "./nats/changes.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { limitFlag, named, onOff, optional, timeFlag } from "./terminal/input.ts"
 import { failed, table } from "./terminal/output.ts"
@@ -253,3 +251,28 @@ export const auditCommand = Command.make(
     }
   ])
 )
+
+// The changes of the state of a broadcast, as verbs show them.
+
+interface Change {
+  /** `scheduled`, `changed`, `started`, `paused`, `resumed` or `cancelled`. */
+  readonly change: string
+  /** When NATS stored it: milliseconds since the epoch. */
+  readonly at: number
+  /** The id of a user, or a word for what made it: see `StateChange`. */
+  readonly by: string
+}
+
+/** All of them, the oldest first. */
+const stateChangesOf = Effect.fnUntraced(function* (broadcast: number) {
+  const changes: Array<Change> = []
+  yield* (yield* EventLog).scan("log", [subjects.state(broadcast)], ({ at, message }) => {
+    const found = changeIn(message)
+    if (found === undefined) return
+    changes.push({ change: found.type.replace(/^broadcast\.|\/1$/g, ""), at, by: found.by })
+  })
+  return changes
+})
+
+const changeLine = ({ at, by, change }: Change): string =>
+  `${change} ${new Date(at).toISOString()} by ${printable(by)}`
