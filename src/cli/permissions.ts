@@ -6,24 +6,11 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import {
-  foldPublishers,
-  isOpen,
-  isPublisherCommand,
-  nobodyFault,
-  noPublishers,
-  type Publishers
-} from "#domain/publisher.ts"
+import { foldPublishers, isOpen, isPublisherCommand, nobodyFault, noPublishers, type Publishers, policyOf } from "#domain/publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
-import {
-  type ChannelToken,
-  channelBytesMax,
-  channelToken,
-  decodeToken,
-  isChannelToken
-} from "#streams/tokens.ts"
+import { type ChannelToken, channelBytesMax, channelToken, decodeToken, isChannelToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
 import { printLeftStanding } from "./broadcasts/left-standing.ts"
 import { untilApplied } from "./nats/applied.ts"
@@ -31,8 +18,8 @@ import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandLog, demandRoom } from "./nats/room.ts"
 import { argument, jsonFlag, onOff, ownSettings } from "./terminal/input.ts"
 import { failed, printRows } from "./terminal/output.ts"
-import { policyFault, storedPrincipal } from "./users/principal.ts"
-import { removeRegistration, userToRemove } from "./users/remove-registration.ts"
+import { policyFault, storedPrincipal, pseudonymOf } from "./users/principal.ts"
+import { byHeaders } from "#domain/broadcast-publisher.ts"
 
 /** Each right on a channel: the setting that also gives it, and the types of its commands. */
 const rights = {
@@ -230,3 +217,39 @@ export const permissionsCommand = Command.make("permissions").pipe(
   ),
   Command.withSubcommands([list, grant, revoke])
 )
+
+// Ends the registration of one user, whom an operator names.
+
+/** The pseudonym of a user to be removed. Fails for a principal that is no single user. */
+const userToRemove = Effect.fnUntraced(function* (principal: string) {
+  if (principal.startsWith("group:") || policyOf(principal) === undefined)
+    return yield* failed(
+      "--remove takes a user, not a group: who is registered has no group stored"
+    )
+  return yield* pseudonymOf(principal)
+})
+
+/**
+ * Removes the registration of a user on a channel. Fails if the user writes at the same time.
+ * Returns whether there was one.
+ */
+const removeRegistration = Effect.fnUntraced(function* (channel: string, id: string) {
+  const user = yield* userToRemove(id)
+  const place = channelToken(channel)
+  const subject = subjects.registration(place, user)
+  const log = yield* EventLog
+  const last = yield* log.last("log", subject)
+  if (last?.message.type !== "registration.put/1") return false
+  const body = { user: id, at: yield* Clock.currentTimeMillis }
+  const headers = byHeaders("operator")
+  const message = {
+    subject,
+    type: "registration.delete/1",
+    body,
+    expect: last.seq,
+    headers
+  } as const
+  const { seq } = yield* log.append("log", message)
+  yield* untilApplied("registrations", keys.registration(place, user), seq)
+  return true
+})
