@@ -28,7 +28,7 @@ import { broadcastArgument, commandOf } from "./nats/broadcast.ts"
 import { natsFlags, onNats } from "./nats/nats.ts"
 import { limitFlag, named, onOff, optional, timeFlag } from "./terminal/input.ts"
 import { failed, table } from "./terminal/output.ts"
-import { userGivenHelp } from "./users/given.ts"
+import { userGivenHelp } from "./nats/users.ts"
 import { auditUser } from "./audit-user.ts"
 
 /** The last outcome of one push. `millis` is absent where only its dead letter is stored. */

@@ -18,7 +18,7 @@ import { natsFlags, onNats } from "./nats/nats.ts"
 import { demandLog, demandRoom } from "./nats/room.ts"
 import { argument, jsonFlag, onOff, ownSettings } from "./terminal/input.ts"
 import { failed, printRows } from "./terminal/output.ts"
-import { policyFault, storedPrincipal, pseudonymOf } from "./users/principal.ts"
+import { policyFault, storedPrincipal, pseudonymOf } from "./nats/users.ts"
 import { byHeaders } from "#domain/broadcast-publisher.ts"
 
 /** Each right on a channel: the setting that also gives it, and the types of its commands. */

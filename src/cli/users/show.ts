@@ -7,7 +7,7 @@ import { printable } from "#telemetry/printable.ts"
 import { showOne } from "../nats/show-one.ts"
 import { argument } from "../terminal/input.ts"
 import { tableOr } from "../terminal/output.ts"
-import { userGiven, userGivenHelp } from "./given.ts"
+import { userGiven, userGivenHelp } from "../nats/users.ts"
 
 type Person = Effect.Success<ReturnType<typeof personOf>>
 

@@ -1,17 +1,30 @@
-// The principal of a user or a group that an operator names by a mail address. Addresses are
-// personal data and are never stored: the user id secret makes the id, as the gateway makes it.
+// The user whom a verb is given: an id, or the pseudonym that `audit` prints.
 import * as Effect from "effect/Effect"
+import type { User } from "#identity/identity.ts"
+import { isUserToken } from "#streams/tokens.ts"
+import { failed, failedBy } from "../terminal/output.ts"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { natsPolicy, nobodyIdFault, policyOf } from "#domain/publisher.ts"
-import type { User } from "#identity/identity.ts"
 import { isAddressHmac, principalNames, userFault } from "#identity/principals.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
 import { checkUseridSecret } from "#secrets/adoption.ts"
 import { loadSecrets } from "#secrets/file.ts"
 import { ownSettings, valuesOf } from "../terminal/input.ts"
-import { failed, failedBy } from "../terminal/output.ts"
+
+export const userGivenHelp =
+  "<policy>:<id> or <policy>:<mail address>, or the pseudonym that audit prints"
+
+/** Fails where an id needs the user id secret and the secret is missing or not the service's. */
+export const userGiven = Effect.fnUntraced(function* (given: string) {
+  if (isUserToken(given)) return { id: given, user: given } satisfies User
+  const found = (yield* ownUsers).find(given)
+  return typeof found === "string" ? yield* failed(`${given}: ${found}`) : found
+})
+
+// The principal of a user or a group that an operator names by a mail address. Addresses are
+// personal data and are never stored: the user id secret makes the id, as the gateway makes it.
 
 const missing =
   "this user needs BELLCAST_USERID_HMAC_SECRET here, as the service has it (or secrets.json of " +
