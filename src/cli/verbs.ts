@@ -30,7 +30,7 @@ import { restoreCommand } from "./restore.ts"
 import { streamsCommand } from "./streams.ts"
 import { noted, usageLayer } from "./terminal/output.ts"
 import { tokenCommand } from "./token.ts"
-import { userCommand } from "./users/show.ts"
+import { userCommand } from "./user.ts"
 import { signUserCommand } from "./users/sign-user.ts"
 
 const bellcast = Command.make("bellcast").pipe(

@@ -1,13 +1,12 @@
 // `bellcast user show USER`: the devices, the channels and the last pushes of a user.
-
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { personOf } from "#gateway/users/user.ts"
 import { printable } from "#telemetry/printable.ts"
-import { showOne } from "../nats/show-one.ts"
-import { argument } from "../terminal/input.ts"
-import { tableOr } from "../terminal/output.ts"
-import { userGiven, userGivenHelp } from "../nats/users.ts"
+import { showOne } from "./nats/show-one.ts"
+import { argument } from "./terminal/input.ts"
+import { tableOr } from "./terminal/output.ts"
+import { userGiven, userGivenHelp } from "./nats/users.ts"
 
 type Person = Effect.Success<ReturnType<typeof personOf>>
 
