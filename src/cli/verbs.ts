@@ -31,7 +31,7 @@ import { streamsCommand } from "./streams.ts"
 import { noted, usageLayer } from "./terminal/output.ts"
 import { tokenCommand } from "./token.ts"
 import { userCommand } from "./user.ts"
-import { signUserCommand } from "./users/sign-user.ts"
+import { signUserCommand } from "./sign-user.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),

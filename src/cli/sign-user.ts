@@ -1,6 +1,5 @@
 // `bellcast sign-user ID`: signs a user's id for the policy `signed`, as the backend of a site
 // does.
-
 import { createHmac } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
@@ -11,8 +10,8 @@ import { lifeMillisMax, secretsOf, signedSettings } from "#identity/policies/sig
 import { groupsMax, usableGroups, userFault } from "#identity/principals.ts"
 import { kindOf, settingPrefix } from "#identity/settings.ts"
 import { secretBytesMin } from "#settings/values.ts"
-import { argument, named, several, spanFlag, valuesOf } from "../terminal/input.ts"
-import { failed, noted } from "../terminal/output.ts"
+import { argument, named, several, spanFlag, valuesOf } from "./terminal/input.ts"
+import { failed, noted } from "./terminal/output.ts"
 
 /** The first secret, and the first audience, of a policy. */
 const signerOf = Effect.fnUntraced(function* (policy: string) {
