@@ -25,7 +25,7 @@ import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/su
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcast.ts"
-import { natsFlags, onNats } from "./nats/nats.ts"
+import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { limitFlag, named, onOff, optional, timeFlag } from "./terminal/input.ts"
 import { failed, table } from "./terminal/output.ts"
 import { userGivenHelp } from "./nats/users.ts"

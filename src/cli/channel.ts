@@ -21,8 +21,8 @@ import {
 } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
 import { shownBroadcasts } from "./broadcast.ts"
-import { natsFlags, onNats } from "./nats/nats.ts"
-import { showOne } from "./nats/show-one.ts"
+import { natsFlags, onNats } from "./nats/on-nats.ts"
+import { showOne } from "./nats/on-nats.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"
 import { failed, note, printRows, tableOr } from "./terminal/output.ts"
 

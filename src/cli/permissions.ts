@@ -14,7 +14,7 @@ import { type ChannelToken, channelBytesMax, channelToken, decodeToken, isChanne
 import { printable } from "#telemetry/printable.ts"
 import { printLeftStanding } from "./broadcasts/left-standing.ts"
 import { untilApplied } from "./nats/applied.ts"
-import { natsFlags, onNats } from "./nats/nats.ts"
+import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { demandLog, demandRoom } from "./nats/room.ts"
 import { argument, jsonFlag, onOff, ownSettings } from "./terminal/input.ts"
 import { failed, printRows } from "./terminal/output.ts"

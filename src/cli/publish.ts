@@ -18,7 +18,7 @@ import { bodyBytesMax } from "#gateway/http/request.ts"
 import { requestApi } from "#nats/connection/api-request.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
-import { natsFlags, onNats } from "./nats/nats.ts"
+import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { named, number, objectFlag, onOff, optional, several, timeFlag } from "./terminal/input.ts"
 import { failed, note } from "./terminal/output.ts"
 

@@ -29,7 +29,7 @@ import {
 } from "#subscriptions/removals.ts"
 import { printable } from "#telemetry/printable.ts"
 import { isRejected } from "./nats/applied.ts"
-import { natsFlags, onNats } from "./nats/nats.ts"
+import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { demandRoom } from "./nats/room.ts"
 import { named, onOff, ownSettings, several, timeFlag } from "./terminal/input.ts"
 import { failed } from "./terminal/output.ts"

@@ -14,7 +14,7 @@ import { type BucketName, bucketNames, buckets, metaKey } from "#streams/buckets
 import { type FollowerName, followerNames, followers } from "#streams/followers.ts"
 import { allStreams, consumers, streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
-import { natsFlags, onNats } from "./nats/nats.ts"
+import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { number, onOff } from "./terminal/input.ts"
 import { type Cell, table } from "./terminal/output.ts"
 

@@ -10,26 +10,17 @@ import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
-import type {
-  AppendConflict,
-  NatsUnavailable,
-  NoStorage,
-  StartRefused
-} from "#nats/connection/errors.ts"
+import type { AppendConflict, NatsUnavailable, NoStorage, StartRefused } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
-import {
-  inboxPrefixFault,
-  type NatsTlsFiles,
-  natsTlsFault,
-  natsTlsFiles,
-  natsTlsSettings,
-  natsUrlFault
-} from "#settings/addresses.ts"
-import { printable } from "#telemetry/printable.ts"
+import { inboxPrefixFault, type NatsTlsFiles, natsTlsFault, natsTlsFiles, natsTlsSettings, natsUrlFault } from "#settings/addresses.ts"
+import { printable, printableJson } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
-import { named } from "../terminal/input.ts"
+import { named, objectFlag } from "../terminal/input.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/output.ts"
+import * as Console from "effect/Console"
+import type * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 
 /** A flag whose default is the value of a setting. */
 const flagOf = (name: string, placeholder: string, setting: string, description: string) =>
@@ -77,14 +68,14 @@ export const natsFlags = {
   tlsKey: tlsFlag("key", "Its private key")
 }
 
-export type NatsFlags = { readonly [K in keyof typeof natsFlags]: Option.Option<string> }
+type NatsFlags = { readonly [K in keyof typeof natsFlags]: Option.Option<string> }
 
 const urlDefault = "nats://127.0.0.1:4222"
 
 const reasonOf = ({ cause }: NatsUnavailable) =>
   withoutSecrets(cause instanceof Error ? cause.message : String(cause))
 
-export type Failure = NatsUnavailable | NoStorage | StartRefused | AppendConflict | VerbFailed
+type Failure = NatsUnavailable | NoStorage | StartRefused | AppendConflict | VerbFailed
 
 const inWords = (url: string, error: Failure): string => {
   if (error._tag === "VerbFailed" || error._tag === "NoStorage" || error._tag === "StartRefused")
@@ -158,3 +149,22 @@ export const onNats =
         Effect.mapError((error) => failed(inWords(url, error)))
       )
     }).pipe(Effect.scoped, noted, Effect.provide(toStderr))
+
+// A verb `show`: prints one thing that NATS has, as text or as one JSON object.
+
+interface Shown<I, A, R> {
+  /** The argument that names the thing. */
+  readonly named: Argument.Argument<I>
+  readonly read: (name: I) => Effect.Effect<A, Failure, R>
+  readonly textOf: (found: A) => string
+  readonly description: string
+  readonly example: Command.Command.Example
+}
+
+export const showOne = <I, A, R>({ description, example, named, read, textOf }: Shown<I, A, R>) =>
+  Command.make("show", { named, json: objectFlag, ...natsFlags }, ({ json, named, ...nats }) =>
+    read(named).pipe(
+      Effect.flatMap((found) => Console.log(json ? printableJson(found) : textOf(found))),
+      onNats(nats)
+    )
+  ).pipe(Command.withDescription(description), Command.withExamples([example]))
