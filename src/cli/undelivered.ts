@@ -14,7 +14,7 @@ import { printRows, failed } from "./terminal/output.ts"
 import * as Console from "effect/Console"
 import { type NotRedriven, redrive, undeliveredOf } from "#nats/broadcasts/redrive.ts"
 import { streams } from "#streams/index.ts"
-import { demandRoom } from "./nats/room.ts"
+import { demandRoom } from "./nats/log.ts"
 
 /** A dead letter as it is shown, with the name of its channel. */
 type Letter = Omit<
