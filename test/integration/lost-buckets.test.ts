@@ -2,7 +2,7 @@
 // forever.
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { rebuild } from "#cli/rebuild.ts"
+import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { acquire, release, renew } from "#nats/follower/lease.ts"
 import { Buckets } from "#nats/kv/bucket.ts"

@@ -2,7 +2,7 @@
 // lost them: the rebuild appends these messages once it has read all of LOG.
 import { Effect, Layer } from "effect"
 import { assert, it } from "vitest"
-import { rebuild } from "#cli/rebuild.ts"
+import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"

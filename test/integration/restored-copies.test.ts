@@ -2,7 +2,7 @@
 // mends them, and a process that runs ends when a stream is replaced under it.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { rebuild } from "#cli/rebuild.ts"
+import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { refuseOtherCopies } from "#nats/admin/copies-check.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { metaKey } from "#streams/buckets.ts"

@@ -2,7 +2,7 @@
 // and the stages that fold them.
 
 import { Effect, Layer, References, Schedule } from "effect"
-import { rebuild } from "#cli/rebuild.ts"
+import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"

@@ -11,7 +11,7 @@ import { refuseOtherStreams } from "#nats/admin/form.ts"
 import { bucketState, emptyBucket, streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { NatsUnavailable } from "#nats/connection/errors.ts"
-import type { Follower } from "#nats/follower/follower.ts"
+import { type Follower, Followers } from "#nats/follower/follower.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type MemoryBuckets, makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
@@ -24,7 +24,7 @@ import { start as startProjector } from "#projection/projector.ts"
 import { type BucketName, buckets, keys, metaKey, projections } from "#streams/buckets.ts"
 import { type FollowerName, followerNames, followers } from "#streams/followers.ts"
 import { storedForm, streams } from "#streams/index.ts"
-import { parseOfBroadcast } from "#streams/subjects.ts"
+import { parseOfBroadcast, filters, subjects } from "#streams/subjects.ts"
 import { start as startTally } from "#tally/tally.ts"
 import { makeEnded } from "./nats/ended.ts"
 import { type Fact, type History, readHistory } from "./nats/history.ts"
@@ -243,3 +243,103 @@ export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
     "Make the buckets equal to what the streams say; stop projection and tally first"
   )
 )
+
+// The parts of the streams that a rebuild reads beside the messages that the followers fold.
+
+/** Final counts of a broadcast, from LOG. */
+interface Fact {
+  readonly channel: ChannelToken
+  readonly progress: Progress
+}
+
+/**
+ * The final counts of broadcasts that WORK has no longer or not to their end, and the revisions
+ * that its jobs wait for.
+ */
+const readHistory = Effect.fnUntraced(function* (lastWork: number) {
+  const log = yield* EventLog
+  const planned = new Set<number>()
+  const facts: Array<Fact> = []
+  /** The revisions that jobs in WORK wait for. */
+  let [subscriptions, registrations] = [0, 0]
+  yield* log.replay("work", [filters.plans], ({ message }) => {
+    if (message.type !== "plan/1") return
+    planned.add(message.broadcast)
+    subscriptions = Math.max(subscriptions, message.floor.subscriptions)
+    registrations = Math.max(registrations, message.floor.registrations)
+  })
+  yield* log.replay("log", [filters.finished], ({ message, subject, text }) => {
+    if (message.type !== "broadcast.finished/1") return
+    // WORK counts it, unless it was copied before the broadcast was finished.
+    if (planned.has(message.broadcast) && message.seq <= lastWork) return
+    const channel = subject.split(".").at(-2) as ChannelToken
+    if (subjects.finished(channel, message.broadcast) !== subject) return
+    const progress = JSON.parse(text) as Progress
+    facts.push({ channel, progress: { ...progress, seq: Math.min(progress.seq, lastWork) } })
+  })
+  return { facts, floors: { subscriptions, registrations } }
+})
+
+// Leaves out of a rebuild the registrations that the service has forgotten.
+
+/**
+ * `see` is told of each command in LOG. `forget` then removes the registrations from memory that
+ * ended before those commands for which the service still keeps such entries.
+ */
+const makeEnded = Effect.gen(function* () {
+  const since = (yield* readServerTime).serverMillis - (yield* EndedMillis)
+  let keptFrom = Number.POSITIVE_INFINITY
+  const see = ({ at, seq }: Stored): void => {
+    if (at >= since) keptFrom = Math.min(keptFrom, seq)
+  }
+  const isForgotten = (text: string): boolean => {
+    const { on, seq = 0 } = JSON.parse(text) as { readonly on?: boolean; readonly seq?: number }
+    return on === false && seq < keptFrom
+  }
+  const forget = ({ buckets, entries }: MemoryBuckets) => {
+    const all = [...entries("registrations").values()]
+    return Effect.forEach(
+      all.filter(({ text }) => isForgotten(text)),
+      ({ revision }) => buckets.remove("registrations", revision),
+      { discard: true }
+    )
+  }
+  return { see, forget }
+})
+
+// Holds the lease of a follower, so that no other process writes its buckets meanwhile.
+
+/** After this time the wait is announced. A free lease is taken sooner. */
+const announceMillis = 500
+
+/**
+ * Holds a follower's lease until the scope ends. Fails if a running service keeps it. `lost` fails
+ * if the lease is lost later.
+ */
+const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
+  const followers = yield* Followers
+  const former = yield* (yield* Buckets).get("cache", keys.lease(name))
+  // A lease that is not renewed is taken within this time.
+  const waitMillis = overdueMillisOf(former?.value) + 1_000
+  const held = yield* Deferred.make<void>()
+  const lost = yield* Deferred.make<never, VerbFailed>()
+  const loss = Deferred.fail(lost, failed(`the lease of the ${name} was lost: run this again`))
+  const hold = Deferred.succeed(held, undefined).pipe(
+    Effect.andThen(Effect.never),
+    Effect.ensuring(loss)
+  )
+  yield* Effect.forkScoped(followers.hold(name, hold))
+  const announce = note(`waiting for the lease of the ${name}, at most ${waitMillis / 1000} s`)
+  yield* Deferred.await(held).pipe(
+    Effect.timeoutOrElse({
+      duration: announceMillis,
+      orElse: () => Effect.andThen(announce, Deferred.await(held))
+    }),
+    Effect.timeoutOrElse({
+      duration: waitMillis,
+      orElse: () =>
+        Effect.fail(failed(`a running service holds the lease of the ${name}: stop it first`))
+    })
+  )
+  return { lost: Deferred.await(lost) }
+})
