@@ -11,7 +11,7 @@ import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secre
 import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { argument, jsonFlag, onOff, ownSettings, named, optional } from "../terminal/input.ts"
 import { failed, failedBy, noted, printRows, note } from "../terminal/output.ts"
-import { changedLines, allLines, newParts, textOf } from "./lines.ts"
+import { changedLines, allLines, newParts, textOf } from "./env-file.ts"
 import { join } from "node:path"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
