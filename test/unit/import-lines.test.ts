@@ -1,6 +1,6 @@
 // A file of an import is cut into lines, wherever the parts end in which it is read.
 import { assert, it } from "vitest"
-import { linesOf } from "#cli/moving/lines.ts"
+import { linesOf } from "#cli/moving/line.ts"
 
 const read = async (...parts: ReadonlyArray<string>) => {
   const texts: Array<string | undefined> = []

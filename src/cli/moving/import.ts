@@ -13,8 +13,8 @@ import { demandLog, demandRoom } from "../nats/log.ts"
 import { argument, named, onOff, optional, ownSettings, several } from "../terminal/input.ts"
 import { failed, note } from "../terminal/output.ts"
 import { ownUsers } from "../nats/users.ts"
-import { check, type Rules, tokensOf } from "./check.ts"
-import { type Line, linesOf } from "./lines.ts"
+import { check, type Rules, tokensOf } from "./line.ts"
+import { type Line, linesOf } from "./line.ts"
 import { type Limits, type LineResult, storeOne } from "./store.ts"
 
 /** Lines under way: each waits a few times for NATS and for the projector. */

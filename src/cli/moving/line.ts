@@ -1,9 +1,88 @@
-// Parses a line of an import: a subscription as browsers and the package web-push write it, or a
-// row of OneSignal's CSV export, as JSON. Pure.
+// Checks a line of an import, as the gateway checks a request. No reason quotes an endpoint or key.
+import type { SubscriptionData } from "#domain/subscription/command.ts"
+import type { EndpointPolicy } from "#domain/subscription/endpoint.ts"
+import { endpointHash } from "#domain/subscription/owners.ts"
+import { standInOf } from "#domain/subscription/stand-in.ts"
+import { checkedData } from "#gateway/subscriptions/rules.ts"
+import type { User } from "#identity/identity.ts"
+import { userTextOf } from "#identity/principals.ts"
+import { type ChannelToken, channelToken, isChannelToken } from "#streams/tokens.ts"
 import { isObject, type JsonObject, parseWhole } from "#basics/json.ts"
 import { isLocale } from "#domain/locale.ts"
 
-export interface ParsedLine {
+/** A subscription to be stored. */
+export interface Checked {
+  readonly id: string
+  readonly data: SubscriptionData
+  readonly vapidKey: string
+  /** A user of a policy, or a stand-in. */
+  readonly user: User
+  readonly channels: ReadonlyArray<ChannelToken>
+}
+
+export interface Rules {
+  readonly endpoints: EndpointPolicy
+  /** The keys that subscriptions may be made with. */
+  readonly vapidKeys: ReadonlyArray<string>
+  /** The key of lines that name none. */
+  readonly vapidKey: string | undefined
+  /** The policy of the users of all lines. Undefined: lines name it. */
+  readonly policy: string | undefined
+  /** Channels of every line, beside its own. */
+  readonly channels: ReadonlyArray<string>
+  readonly channelsMax: number
+  readonly users: {
+    readonly find: (id: string) => User | string
+    readonly named: (id: string) => User
+  }
+}
+
+const userOf = (given: unknown, id: string, { policy, users }: Rules): User | string => {
+  if (given === undefined) return users.named(standInOf(id))
+  const name = userTextOf(given)
+  if (typeof name !== "string") return "Must be a string"
+  return users.find(policy === undefined ? name : `${policy}:${name}`)
+}
+
+/** Names of channels as they stand in subjects; undefined: one of them is none. */
+export const tokensOf = (names: unknown): ReadonlyArray<ChannelToken> | undefined => {
+  if (!Array.isArray(names) || names.some((name) => typeof name !== "string")) return undefined
+  const tokens = [...new Set(names)].map(channelToken)
+  return tokens.every(isChannelToken) ? tokens : undefined
+}
+
+const dataOf = ({ data }: ParsedLine, { endpoints, vapidKey, vapidKeys }: Rules) => {
+  const key = vapidKey === undefined ? {} : { vapid_public_key: vapidKey }
+  const checked = checkedData({ ...key, ...data }, endpoints, vapidKeys)
+  return "endpoint" in checked
+    ? checked
+    : checked.map(({ description, name }) => `${name?.replace(/^data\./, "")}: ${description}`)
+}
+
+/** The subscription of a line, or why there is none. */
+export const check = (text: string, rules: Rules): Checked | NoSubscription => {
+  const parsed = parseLine(text)
+  if (!("data" in parsed)) return parsed
+  const data = dataOf(parsed, rules)
+  if (!("endpoint" in data)) return { refused: data.join("; ") }
+  const vapidKey = data["vapid_public_key"]
+  if (typeof vapidKey !== "string")
+    return { refused: "vapid_public_key: name it in the line, or by --vapid-public-key" }
+  const id = endpointHash(data.endpoint)
+  const user = userOf(parsed.user, id, rules)
+  if (typeof user === "string") return { refused: `user: ${user}` }
+  const own = tokensOf(parsed.channels ?? [])
+  if (own === undefined) return { refused: "channels: Expected an array of names of channels" }
+  const channels = [...new Set([...rules.channels.map(channelToken), ...own])]
+  return channels.length > rules.channelsMax
+    ? { refused: `channels: at most ${rules.channelsMax}` }
+    : { id, data, vapidKey, user, channels }
+}
+
+// Parses a line of an import: a subscription as browsers and the package web-push write it, or a
+// row of OneSignal's CSV export, as JSON. Pure.
+
+interface ParsedLine {
   /** The subscription, unchecked. */
   readonly data: JsonObject
   /** The user and the channels that the line names, unchecked. */
@@ -15,7 +94,7 @@ export interface ParsedLine {
  * A line without a subscription. refused: why. passed: why it is passed over: "skipped" is a row of
  * an app or of a browser that left, "keyless" one of a browser whose keys were not exported.
  */
-export type NoSubscription =
+type NoSubscription =
   | { readonly refused: string }
   | { readonly passed: "skipped" | "keyless" }
 
@@ -50,7 +129,7 @@ const parseOneSignal = (row: JsonObject): ParsedLine | NoSubscription => {
  * The subscription of a line. Its id and timestamp are those of another store, where they may be
  * anything.
  */
-export const parseLine = (text: string): ParsedLine | NoSubscription => {
+const parseLine = (text: string): ParsedLine | NoSubscription => {
   const parsed = parseWhole(text)
   if (typeof parsed !== "string" && "loss" in parsed) return { refused: parsed.loss }
   const json = typeof parsed === "string" ? undefined : parsed.json
@@ -59,4 +138,38 @@ export const parseLine = (text: string): ParsedLine | NoSubscription => {
     return parseOneSignal(json)
   const { channels, id: _, last_modified: __, user, ...data } = json
   return { data, user: cellOf(user), channels: cellOf(channels) }
+}
+
+// Reads a file line by line.
+
+/** Characters of a line. A subscription has at most 4 KiB, and 200 names of channels 50 KiB. */
+const lineMax = 65_536
+
+export interface Line {
+  /** From 1 on. */
+  readonly number: number
+  /** Undefined: the line is too long. */
+  readonly text: string | undefined
+}
+
+/** The lines of a text that comes in parts. Keeps no more of a line than it may have. */
+export async function* linesOf(input: AsyncIterable<string>): AsyncGenerator<Line, void> {
+  let number = 0
+  let rest = ""
+  let isLong = false
+  const lineOf = (part: string): Line => {
+    const text = isLong || part.length > lineMax ? undefined : part
+    isLong = false
+    number += 1
+    return { number, text: number === 1 ? text?.replace(/^\uFEFF/, "") : text }
+  }
+  for await (const chunk of input) {
+    const parts = (rest + chunk).split("\n")
+    rest = parts.pop()!
+    for (const part of parts) yield lineOf(part)
+    if (rest.length <= lineMax) continue
+    isLong = true
+    rest = ""
+  }
+  if (rest !== "" || isLong) yield lineOf(rest)
 }

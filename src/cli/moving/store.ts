@@ -25,7 +25,7 @@ import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { registeredChannels } from "#subscriptions/audience.ts"
 import { isRejected, reachedInTime } from "../nats/applied.ts"
 import { failed } from "../terminal/output.ts"
-import type { Checked } from "./check.ts"
+import type { Checked } from "./line.ts"
 
 export interface Limits extends SubscriptionQuota {
   readonly registrationsPerUserMax: number
