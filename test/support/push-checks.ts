@@ -2,7 +2,7 @@
 // subscription, size, headers.
 import type { IncomingMessage } from "node:http"
 import { senderKeyOf } from "#cli/listen/push-receiver.ts"
-import { checkVapid } from "#cli/listen/vapid-check.ts"
+import { checkVapid } from "#cli/listen/push-receiver.ts"
 import type { UserAgent } from "./user-agent.ts"
 
 /** The most that a push service must take (RFC 8030 section 7.2). */

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import webpush from "web-push"
-import { checkVapid } from "#cli/listen/vapid-check.ts"
+import { checkVapid } from "#cli/listen/push-receiver.ts"
 import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
 import { makeOrigins, Origins } from "#delivery/push-service/origins.ts"
 

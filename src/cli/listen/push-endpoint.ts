@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import { makeReceiverKeys, openPush } from "./push-receiver.ts"
-import { checkVapid } from "./vapid-check.ts"
+import { checkVapid } from "./push-receiver.ts"
 
 /** The endpoint could not be opened on loopback. */
 class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("EndpointFailed", {
