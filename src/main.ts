@@ -153,12 +153,10 @@ const provisioned = ({ settings }: Start) =>
     (made) => whenReady("streams and buckets", made, waitMillisOf(settings))
   )
 
-/** The stages of this process, and what each of them needs. */
-const running = (start: Start) => {
-  const { health, natsServer, natsUrl, secrets, settings } = start
-  const stages = settings.roles.map((role) => stage(role, secrets))
+/** The connection of this process to NATS. */
+const natsOf = ({ natsUrl, secrets, settings }: Start) => {
   const messageId = hmacFor(Redacted.value(secrets.useridHmacSecret), "bellcast message id")
-  const nats = natsLayer({
+  return natsLayer({
     url: natsUrl,
     credsFile: Option.getOrUndefined(settings.natsCreds),
     tls: natsTlsFiles(settings.natsTls),
@@ -167,38 +165,66 @@ const running = (start: Start) => {
     waitMillis: waitMillisOf(settings),
     messageIdOf: (text) => messageId(text, "base64url")
   })
-  // The stages read the secret from the settings, also where it came from the data folder.
-  const useridHmacSecret = Option.some(secrets.useridHmacSecret)
+}
+
+/** The settings as the stages read them: with the secret, also where the data folder has it. */
+const settingsOfStages = ({ secrets, settings }: Start): Settings["Service"] => {
   // Settings may name users by their mail addresses, whose ids are HMACs.
   const nameOf = principalNames(Redacted.value(secrets.useridHmacSecret))
   const withName = (rule: WriteRule) => ({ ...rule, principal: nameOf(rule.principal) })
-  const named = {
+  return {
+    ...settings,
+    useridHmacSecret: Option.some(secrets.useridHmacSecret),
     channelWritePrincipals: settings.channelWritePrincipals.map(withName),
     channelRegisterPrincipals: settings.channelRegisterPrincipals.map(withName),
     userWritePrincipals: settings.userWritePrincipals.map(nameOf),
     operatorPrincipals: settings.operatorPrincipals.map(nameOf)
   }
+}
+
+/**
+ * The service, from the last layer to the first: each is made once all below it are there, and
+ * closed before them.
+ */
+const running = (start: Start) => {
+  const { health, natsServer, secrets, settings } = start
+  const stages = settings.roles.map((role) => stage(role, secrets))
   return Layer.effectDiscard(announced(start)).pipe(
+    // A start needs memory that the service does not: given back before it is ready.
     Layer.provide(garbageLayer),
+    // The work of this process.
     Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
     // Below the stages: the port opens first and shows metrics until the stages have drained.
     Layer.provideMerge(Layer.merge(MetricsPort.layer, ApiPort.layer)),
+    // A full disk must not end an embedded nats-server for good.
     Layer.provide(revivedLayer(natsServer)),
+    // Heartbeats ask it, on the metrics port and in the API.
     Layer.provide(Health.layer(health)),
+    // NATS may answer reads and store nothing any more.
     Layer.provide(ServerHealth.layer),
+    // No stage works with secrets that this NATS was not used with before.
     Layer.provide(
       Layer.effectDiscard(whenReady("secrets", secretsChecked(start), waitMillisOf(settings)))
     ),
+    // Operators learn of full streams, and of copies that are not current.
     Layer.provide([fullnessLayer, copiesLayer]),
+    // No stage works before the first reading of the server's clock.
     Layer.provide(followServerTime(clock)),
+    // Requests are refused before a stream is full.
     Layer.provide(Space.layer),
+    // What somebody deletes, pauses or changes while the service runs is repaired.
     Layer.provide(Upkeep.layer),
+    // A process must not go on with another LOG or WORK.
     Layer.provide(Layer.effectDiscard(endWhenReplaced)),
+    // Asks NATS how all streams are, once for all of the above.
     Layer.provide(StreamWatch.layer),
+    // Everything above reads and writes streams, consumers and buckets.
     Layer.provide(Layer.effectDiscard(provisioned(start))),
-    Layer.provide(nats),
+    // The one door to NATS.
+    Layer.provide(natsOf(start)),
+    // The caches of all stages share one bound.
     Layer.provide(cachesLayer),
-    Layer.provide(Layer.succeed(Settings, { ...settings, useridHmacSecret, ...named }))
+    Layer.provide(Layer.succeed(Settings, settingsOfStages(start)))
   )
 }
 

@@ -1,5 +1,5 @@
-// `bellcast audit --user USER`: which broadcasts could go to a user, what became of each push, and
-// what operators changed and looked at of the user, moves and renewals.
+// `bellcast audit --user USER`: which broadcasts could go to a user, what became of each push, what
+// operators changed and looked at of the user, and moves and renewals of subscriptions.
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { readOn, readsOfCommandMax, startedIn } from "#broadcasts/list.ts"
@@ -15,12 +15,13 @@ import { printRows } from "./terminal/output.ts"
 import { userGiven } from "./nats/users.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
+import { streams } from "#streams/index.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
-
-/** Broadcasts whose pushes are read at once. */
-const pageMax = 50
-/** Broadcasts that are read at once, in 48 MiB at most: a gateway has less room. */
-const readMax = 1_000
+import { channelToken, decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
+import { demandBroadcast } from "./nats/broadcasts.ts"
+import { userGiven } from "./nats/users.ts"
+import { printRows } from "./terminal/output.ts"
 
 interface Filters {
   readonly channel: Option.Option<string>
@@ -29,89 +30,6 @@ interface Filters {
   /** Most broadcasts. */
   readonly limit: number
 }
-
-/** When a broadcast started, or was accepted, of one that did not start yet. */
-const startOf = ({ origin, standing }: ForUser): number =>
-  standing.schedule?.startedAt ?? origin.stored.at
-
-/** The words for a broadcast without a push to the user. */
-const reasonOf = (found: ForUser, now: number): string => {
-  const { progress, rejected, state } = found.standing
-  if (state === "scheduled") return "not started yet"
-  if (rejected !== undefined) return "rejected"
-  if (now - startOf(found) > streams.work.maxAgeMillis) return "no longer stored"
-  if (progress === undefined) return "not planned yet"
-  return progress.finished ? "not a recipient, or no browser" : "no result yet"
-}
-
-type View = ReturnType<typeof pushView>
-
-/** A push as it is shown, or a broadcast without one. */
-interface Row extends Omit<Partial<View>, "outcome"> {
-  readonly broadcast: number
-  readonly started_at: number
-  /** Absent: it went to several, or to users. */
-  readonly channel?: string
-  readonly publisher: string
-  readonly state: string
-  readonly outcome: View["outcome"] | "none"
-}
-
-const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
-  const { origin, pushes, standing } = found
-  const { header, seq } = origin.stored
-  const of = {
-    broadcast: seq,
-    started_at: startOf(found),
-    ...(origin.channel !== directToken && {
-      channel: decodeToken(origin.channel) ?? origin.channel
-    }),
-    publisher: publisherOf(origin.source, header) ?? "",
-    state: standing.state
-  }
-  const none = [{ ...of, outcome: "none" as const, reason: reasonOf(found, now) }]
-  return pushes.length === 0 ? none : pushes.map((push) => ({ ...of, ...pushView(push) }))
-}
-
-const shown = {
-  heading: [
-    ...["BROADCAST", "STARTED", "CHANNEL", "STATE", "SUBSCRIPTION"],
-    ...["OUTCOME", "STATUS", "REASON", "ATTEMPTS", "LAST ATTEMPT", "LOCALE"]
-  ],
-  cellsOf: (row: Row) => [
-    ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
-    ...[row.subscription?.slice(0, 12), row.outcome, row.status, row.reason, row.attempts],
-    ...[row.at === undefined ? undefined : new Date(row.at).toISOString(), row.locale]
-  ],
-  none: "no such broadcast could go to this user"
-}
-
-const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) {
-  const origin = yield* demandBroadcast(broadcast)
-  const standing = yield* standingOf(origin)
-  return [{ origin, standing, pushes: yield* pushesTo(origin, user) }]
-})
-
-const selected = Effect.fnUntraced(function* (user: UserToken, filters: Filters, now: number) {
-  // LOG has broadcasts for years, WORK their pushes for some weeks after the start.
-  const oldest = now - streams.work.maxAgeMillis
-  const span = {
-    since: Option.getOrElse(filters.since, () => new Date(oldest)).getTime(),
-    before: Option.getOrUndefined(filters.before)?.getTime(),
-    changeReadsMax: readsOfCommandMax
-  }
-  const startedInSpan = yield* Effect.cached(startedIn(span))
-  return yield* readOn(filters.limit, (behind: number | undefined, limit) =>
-    listForUser(user, {
-      ...span,
-      startedInSpan,
-      channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
-      limit: Math.min(limit, pageMax),
-      behind,
-      readMax
-    })
-  )
-})
 
 /**
  * Prints the pushes to a user: of one broadcast, or of those that the filters select. Without a
@@ -142,26 +60,105 @@ export const auditUser = Effect.fnUntraced(function* (
   if (looks.length > 0) yield* printRows(json, looks, shownLooks)
 })
 
-// Changes of a user that the pushes do not show. By operators and sites' servers: subscriptions
-// that they gave back or removed, suspensions that they ended, registrations that they began or
-// ended. And subscriptions that moved to another user, or were renewed without a login.
+const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) {
+  const origin = yield* demandBroadcast(broadcast)
+  const standing = yield* standingOf(origin)
+  return [{ origin, standing, pushes: yield* pushesTo(origin, user) }]
+})
 
-interface UserChange {
-  readonly change:
-    | "restored"
-    | "removed"
-    | "suspension ended"
-    | "registered"
-    | "unregistered"
-    | "moved away"
-    | "renewed"
-  /** When NATS stored it: milliseconds since the epoch. */
-  readonly at: number
-  /** The id of the operator or of the site's server, or `operator` for a command. */
-  readonly by?: string
-  readonly subscription?: string
-  readonly channel?: string
+const selected = Effect.fnUntraced(function* (user: UserToken, filters: Filters, now: number) {
+  // LOG has broadcasts for years, WORK their pushes for some weeks after the start.
+  const oldest = now - streams.work.maxAgeMillis
+  const span = {
+    since: Option.getOrElse(filters.since, () => new Date(oldest)).getTime(),
+    before: Option.getOrUndefined(filters.before)?.getTime(),
+    changeReadsMax: readsOfCommandMax
+  }
+  const startedInSpan = yield* Effect.cached(startedIn(span))
+  return yield* readOn(filters.limit, (behind: number | undefined, limit) =>
+    listForUser(user, {
+      ...span,
+      startedInSpan,
+      channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
+      limit: Math.min(limit, pageMax),
+      behind,
+      readMax
+    })
+  )
+})
+
+/** Broadcasts whose pushes are read at once. */
+const pageMax = 50
+
+/** Broadcasts that are read at once, in 48 MiB at most: a gateway has less room. */
+const readMax = 1_000
+
+const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
+  const { origin, pushes, standing } = found
+  const { header, seq } = origin.stored
+  const of = {
+    broadcast: seq,
+    started_at: startOf(found),
+    ...(origin.channel !== directToken && {
+      channel: decodeToken(origin.channel) ?? origin.channel
+    }),
+    publisher: publisherOf(origin.source, header) ?? "",
+    state: standing.state
+  }
+  const none = [{ ...of, outcome: "none" as const, reason: reasonOf(found, now) }]
+  return pushes.length === 0 ? none : pushes.map((push) => ({ ...of, ...pushView(push) }))
 }
+
+/** A push as it is shown, or a broadcast without one. */
+interface Row extends Omit<Partial<View>, "outcome"> {
+  readonly broadcast: number
+  readonly started_at: number
+  /** Absent: it went to several, or to users. */
+  readonly channel?: string
+  readonly publisher: string
+  readonly state: string
+  readonly outcome: View["outcome"] | "none"
+}
+
+type View = ReturnType<typeof pushView>
+
+/** When a broadcast started, or was accepted, of one that did not start yet. */
+const startOf = ({ origin, standing }: ForUser): number =>
+  standing.schedule?.startedAt ?? origin.stored.at
+
+/** The words for a broadcast without a push to the user. */
+const reasonOf = (found: ForUser, now: number): string => {
+  const { progress, rejected, state } = found.standing
+  if (state === "scheduled") return "not started yet"
+  if (rejected !== undefined) return "rejected"
+  if (now - startOf(found) > streams.work.maxAgeMillis) return "no longer stored"
+  if (progress === undefined) return "not planned yet"
+  return progress.finished ? "not a recipient, or no browser" : "no result yet"
+}
+
+const shown = {
+  heading: [
+    ...["BROADCAST", "STARTED", "CHANNEL", "STATE", "SUBSCRIPTION"],
+    ...["OUTCOME", "STATUS", "REASON", "ATTEMPTS", "LAST ATTEMPT", "LOCALE"]
+  ],
+  cellsOf: (row: Row) => [
+    ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
+    ...[row.subscription?.slice(0, 12), row.outcome, row.status, row.reason, row.attempts],
+    ...[row.at === undefined ? undefined : new Date(row.at).toISOString(), row.locale]
+  ],
+  none: "no such broadcast could go to this user"
+}
+
+/** All of them between two times (milliseconds since the epoch), the oldest first. */
+const changesOf = Effect.fnUntraced(function* (user: UserToken, since: number, before: number) {
+  const changes: Array<UserChange> = []
+  const each = (stored: Stored) => {
+    if (stored.at >= since && stored.at < before) changes.push(...changesIn(stored))
+  }
+  const wanted = [subjects.subscription(user), filters.registrationsOf(user)]
+  yield* (yield* EventLog).scan("log", wanted, each)
+  return changes.sort((a, b) => a.at - b.at)
+})
 
 const changesIn = ({ at, header, message, subject }: Stored): ReadonlyArray<UserChange> => {
   if (message.type === "subscription.moved/1")
@@ -190,20 +187,22 @@ const changesIn = ({ at, header, message, subject }: Stored): ReadonlyArray<User
   return []
 }
 
-/** All of them between two times (milliseconds since the epoch), the oldest first. */
-const changesOf = Effect.fnUntraced(function* (
-  user: UserToken,
-  since: number,
-  before: number
-) {
-  const changes: Array<UserChange> = []
-  const each = (stored: Stored) => {
-    if (stored.at >= since && stored.at < before) changes.push(...changesIn(stored))
-  }
-  const wanted = [subjects.subscription(user), filters.registrationsOf(user)]
-  yield* (yield* EventLog).scan("log", wanted, each)
-  return changes.sort((a, b) => a.at - b.at)
-})
+interface UserChange {
+  readonly change:
+    | "restored"
+    | "removed"
+    | "suspension ended"
+    | "registered"
+    | "unregistered"
+    | "moved away"
+    | "renewed"
+  /** When NATS stored it: milliseconds since the epoch. */
+  readonly at: number
+  /** The id of the operator or of the site's server, or `operator` for a command. */
+  readonly by?: string
+  readonly subscription?: string
+  readonly channel?: string
+}
 
 const shownChanges = {
   heading: ["CHANGE", "AT", "BY", "SUBSCRIPTION", "CHANNEL"],
@@ -213,7 +212,16 @@ const shownChanges = {
   none: ""
 }
 
-// The looks of operators at a user.
+/** All that are stored of two times (milliseconds since the epoch), the oldest first. */
+const looksAt = Effect.fnUntraced(function* (user: UserToken, since: number, before: number) {
+  const looks: Array<Look> = []
+  yield* (yield* EventLog).scan("work", [filters.looksAt(user)], ({ message }) => {
+    if (message.type !== "look/1" || message.at < since || message.at >= before) return
+    const { type: _, ...look } = message
+    looks.push({ looked_at: look.broadcast === undefined ? "user" : "pushes", ...look })
+  })
+  return looks
+})
 
 interface Look {
   readonly looked_at: "user" | "pushes"
@@ -223,21 +231,6 @@ interface Look {
   readonly by: string
   readonly broadcast?: number
 }
-
-/** All that are stored of two times (milliseconds since the epoch), the oldest first. */
-const looksAt = Effect.fnUntraced(function* (
-  user: UserToken,
-  since: number,
-  before: number
-) {
-  const looks: Array<Look> = []
-  yield* (yield* EventLog).scan("work", [filters.looksAt(user)], ({ message }) => {
-    if (message.type !== "look/1" || message.at < since || message.at >= before) return
-    const { type: _, ...look } = message
-    looks.push({ looked_at: look.broadcast === undefined ? "user" : "pushes", ...look })
-  })
-  return looks
-})
 
 const shownLooks = {
   heading: ["LOOKED AT", "AT", "BY", "BROADCAST"],

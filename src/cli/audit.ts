@@ -24,12 +24,12 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
+import { auditUser } from "./audit-user.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcasts.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
+import { userGivenHelp } from "./nats/users.ts"
 import { limitFlag, named, onOff, optional, timeFlag } from "./terminal/input.ts"
 import { failed, table } from "./terminal/output.ts"
-import { userGivenHelp } from "./nats/users.ts"
-import { auditUser } from "./audit-user.ts"
 
 /** The last outcome of one push. `millis` is absent where only its dead letter is stored. */
 type Shown = Omit<Push, "millis"> & Partial<Push>
@@ -60,49 +60,6 @@ interface Audit {
   readonly progress?: Progress
   readonly pushes: ReadonlyArray<Shown>
 }
-
-/** Reads the messages of a broadcast in WORK. The last outcome of a push wins. */
-const readWork = Effect.fnUntraced(function* (broadcast: number) {
-  const log = yield* EventLog
-  const pushes = new Map<string, Shown>()
-  let progress: Progress | undefined
-  const fold = ({ message, seq, subject }: Stored) => {
-    if (message.type === "plan/1") progress ??= startProgress(message, seq)
-    if (message.type === "outcome/1") {
-      const of = parseOfBroadcast(subject)?.of ?? "shard"
-      progress = progress && evolveProgress(progress, message, of, seq)
-      for (const result of message.results)
-        pushes.set(pushKey(result.user, result.subscription), pushOf(result))
-    }
-    // The dead letter is written before the outcome, which may still be missing.
-    if (message.type === "dead/1" && !pushes.has(pushKey(message.user, message.subscription))) {
-      const { attempts, reason, subscription, user } = message
-      const status = message.status === undefined ? {} : { status: message.status }
-      const push: Shown = { user, subscription, fate: "dead", ...status, reason, attempts }
-      pushes.set(pushKey(user, subscription), push)
-    }
-  }
-  const wanted = [
-    filters.planOf(broadcast),
-    filters.outcomesOf(broadcast),
-    filters.deadLettersOf(broadcast)
-  ]
-  yield* log.scan("work", wanted, fold)
-  return { progress, pushes: [...pushes.values()] }
-})
-
-const nameOf = (channel: ChannelToken): string => decodeToken(channel) ?? channel
-
-/** To whom a broadcast goes. */
-const addressOf = Effect.fnUntraced(function* (stored: Stored) {
-  const channel = parseBroadcast(stored.subject)?.channel
-  if (channel !== directToken)
-    return { channel: channel === undefined ? stored.subject : nameOf(channel) }
-  const to = yield* readRecipients(yield* EventLog, stored)
-  if (to === undefined) return {}
-  const { channels, except, users } = to
-  return { channels: channels.map(nameOf), users: users.length, except: except.length }
-})
 
 export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const log = yield* EventLog
@@ -140,22 +97,85 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   return result
 })
 
-const jsonOf = ({ progress, ...rest }: Audit) => {
-  if (progress === undefined) return { ...rest }
-  const { expiresAt, finished, people, shards, shardsDone, withoutSubscription } = progress
-  return {
-    ...rest,
-    ...{ expiresAt, finished, ...(people !== undefined && { people }), shards, shardsDone },
-    ...countsOf(progress),
-    ...(withoutSubscription !== undefined && { withoutSubscription })
+/** To whom a broadcast goes. */
+const addressOf = Effect.fnUntraced(function* (stored: Stored) {
+  const channel = parseBroadcast(stored.subject)?.channel
+  if (channel !== directToken)
+    return { channel: channel === undefined ? stored.subject : nameOf(channel) }
+  const to = yield* readRecipients(yield* EventLog, stored)
+  if (to === undefined) return {}
+  const { channels, except, users } = to
+  return { channels: channels.map(nameOf), users: users.length, except: except.length }
+})
+
+const nameOf = (channel: ChannelToken): string => decodeToken(channel) ?? channel
+
+/** Reads the messages of a broadcast in WORK. The last outcome of a push wins. */
+const readWork = Effect.fnUntraced(function* (broadcast: number) {
+  const log = yield* EventLog
+  const pushes = new Map<string, Shown>()
+  let progress: Progress | undefined
+  const fold = ({ message, seq, subject }: Stored) => {
+    if (message.type === "plan/1") progress ??= startProgress(message, seq)
+    if (message.type === "outcome/1") {
+      const of = parseOfBroadcast(subject)?.of ?? "shard"
+      progress = progress && evolveProgress(progress, message, of, seq)
+      for (const result of message.results)
+        pushes.set(pushKey(result.user, result.subscription), pushOf(result))
+    }
+    // The dead letter is written before the outcome, which may still be missing.
+    if (message.type === "dead/1" && !pushes.has(pushKey(message.user, message.subscription))) {
+      const { attempts, reason, subscription, user } = message
+      const status = message.status === undefined ? {} : { status: message.status }
+      const push: Shown = { user, subscription, fate: "dead", ...status, reason, attempts }
+      pushes.set(pushKey(user, subscription), push)
+    }
   }
+  const wanted = [
+    filters.planOf(broadcast),
+    filters.outcomesOf(broadcast),
+    filters.deadLettersOf(broadcast)
+  ]
+  yield* log.scan("work", wanted, fold)
+  return { progress, pushes: [...pushes.values()] }
+})
+
+/** All of them, the oldest first. */
+const stateChangesOf = Effect.fnUntraced(function* (broadcast: number) {
+  const changes: Array<Change> = []
+  yield* (yield* EventLog).scan("log", [subjects.state(broadcast)], ({ at, message }) => {
+    const found = changeIn(message)
+    if (found === undefined) return
+    changes.push({ change: found.type.replace(/^broadcast\.|\/1$/g, ""), at, by: found.by })
+  })
+  return changes
+})
+
+interface Change {
+  /** `scheduled`, `changed`, `started`, `paused`, `resumed` or `cancelled`. */
+  readonly change: string
+  /** When NATS stored it: milliseconds since the epoch. */
+  readonly at: number
+  /** The id of a user, or a word for what made it: see `StateChange`. */
+  readonly by: string
 }
 
-const placeOf = ({ channel, channels = [], except = 0, users = 0 }: Audit): string => {
-  if (channel !== undefined) return `on channel ${printable(channel)}`
-  const named = channels.length === 0 ? "" : ` (${channels.map(printable).join(", ")})`
-  const excepted = except === 0 ? "" : `, except ${except}`
-  return `to ${channels.length} channels${named} and ${users} users${excepted}`
+const text = (result: Audit): string => {
+  // The last column is for broadcasts with variants.
+  const columns = result.pushes.some(({ locale }) => locale !== undefined) ? 8 : 7
+  const rows = result.pushes.map(
+    ({ attempts, fate, locale, millis, reason, status, subscription, user }) => [
+      ...[user, subscription.slice(0, 12)],
+      ...[fate, status, reason, attempts, millis, locale].slice(0, columns - 2)
+    ]
+  )
+  const heading = ["USER", "SUBSCRIPTION", "FATE", "STATUS", "REASON", "ATTEMPTS", "MS", "LOCALE"]
+  return [
+    ...headerOf(result),
+    ...result.changes.map(changeLine),
+    ...(rows.length === 0 ? [] : [table(heading.slice(0, columns), rows)]),
+    ...footerOf(result)
+  ].join("\n")
 }
 
 const headerOf = (result: Audit): ReadonlyArray<string> => {
@@ -177,6 +197,13 @@ const headerOf = (result: Audit): ReadonlyArray<string> => {
   return [first, `${accepted} accepted = ${sum.join(" + ")}; ${state}${done}`]
 }
 
+const placeOf = ({ channel, channels = [], except = 0, users = 0 }: Audit): string => {
+  if (channel !== undefined) return `on channel ${printable(channel)}`
+  const named = channels.length === 0 ? "" : ` (${channels.map(printable).join(", ")})`
+  const excepted = except === 0 ? "" : `, except ${except}`
+  return `to ${channels.length} channels${named} and ${users} users${excepted}`
+}
+
 /** Explains pushes that are counted but have no row. */
 const footerOf = ({ progress, pushes }: Audit): ReadonlyArray<string> => {
   if (progress === undefined) return []
@@ -185,22 +212,18 @@ const footerOf = ({ progress, pushes }: Audit): ReadonlyArray<string> => {
   return progress.accepted > pushes.length ? ["what became of each push is no longer stored"] : []
 }
 
-const text = (result: Audit): string => {
-  // The last column is for broadcasts with variants.
-  const columns = result.pushes.some(({ locale }) => locale !== undefined) ? 8 : 7
-  const rows = result.pushes.map(
-    ({ attempts, fate, locale, millis, reason, status, subscription, user }) => [
-      ...[user, subscription.slice(0, 12)],
-      ...[fate, status, reason, attempts, millis, locale].slice(0, columns - 2)
-    ]
-  )
-  const heading = ["USER", "SUBSCRIPTION", "FATE", "STATUS", "REASON", "ATTEMPTS", "MS", "LOCALE"]
-  return [
-    ...headerOf(result),
-    ...result.changes.map(changeLine),
-    ...(rows.length === 0 ? [] : [table(heading.slice(0, columns), rows)]),
-    ...footerOf(result)
-  ].join("\n")
+const changeLine = ({ at, by, change }: Change): string =>
+  `${change} ${new Date(at).toISOString()} by ${printable(by)}`
+
+const jsonOf = ({ progress, ...rest }: Audit) => {
+  if (progress === undefined) return { ...rest }
+  const { expiresAt, finished, people, shards, shardsDone, withoutSubscription } = progress
+  return {
+    ...rest,
+    ...{ expiresAt, finished, ...(people !== undefined && { people }), shards, shardsDone },
+    ...countsOf(progress),
+    ...(withoutSubscription !== undefined && { withoutSubscription })
+  }
 }
 
 const flags = {
@@ -222,6 +245,7 @@ const flags = {
 }
 
 const misplaced = "--channel, --since and --before find broadcasts: give them without BROADCAST"
+
 const unnamed =
   "name a broadcast, or a user with --user; " +
   "`bellcast broadcast list --channel news --since 14:00` finds a broadcast"
@@ -251,28 +275,3 @@ export const auditCommand = Command.make(
     }
   ])
 )
-
-// The changes of the state of a broadcast, as verbs show them.
-
-interface Change {
-  /** `scheduled`, `changed`, `started`, `paused`, `resumed` or `cancelled`. */
-  readonly change: string
-  /** When NATS stored it: milliseconds since the epoch. */
-  readonly at: number
-  /** The id of a user, or a word for what made it: see `StateChange`. */
-  readonly by: string
-}
-
-/** All of them, the oldest first. */
-const stateChangesOf = Effect.fnUntraced(function* (broadcast: number) {
-  const changes: Array<Change> = []
-  yield* (yield* EventLog).scan("log", [subjects.state(broadcast)], ({ at, message }) => {
-    const found = changeIn(message)
-    if (found === undefined) return
-    changes.push({ change: found.type.replace(/^broadcast\.|\/1$/g, ""), at, by: found.by })
-  })
-  return changes
-})
-
-const changeLine = ({ at, by, change }: Change): string =>
-  `${change} ${new Date(at).toISOString()} by ${printable(by)}`

@@ -10,7 +10,7 @@ const main = new URL("./main.ts", import.meta.url)
 const newer = fileURLToPath(new URL("../../.tools/node_modules/node/bin/node", import.meta.url))
 const [major, minor] = process.versions.node.split(".").map(Number)
 
-const run = () => {
+const startNewer = () => {
   const child = spawn(newer, [fileURLToPath(main), ...process.argv.slice(2)], { stdio: "inherit" })
   // A terminal sends Ctrl-C to both, and the child decides when to end.
   process.on("SIGINT", () => {})
@@ -19,7 +19,7 @@ const run = () => {
 }
 
 if (major > 22 || (major === 22 && minor >= 19)) void import(main.href)
-else if (existsSync(newer)) run()
+else if (existsSync(newer)) startNewer()
 else {
   console.error(
     `bellcast: Node ${process.versions.node} is too old: 22.19 or later is needed. ` +

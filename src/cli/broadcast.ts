@@ -1,5 +1,5 @@
-// `bellcast broadcast`: what an operator sees of broadcasts, and does with them.
-
+// `bellcast broadcast list|show|watch|pause|resume|cancel`: what an operator sees of broadcasts,
+// and does with them. A change of a state is obeyed a second later.
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -18,50 +18,16 @@ import { listBroadcasts } from "#nats/broadcasts/list.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
 import { readsOfCommandMax } from "#nats/broadcasts/started-in.ts"
 import { changeState, standingOf } from "#nats/broadcasts/state.ts"
-import { followBroadcast } from "#nats/broadcasts/watch.ts"
+import { BroadcastWatch, followBroadcast } from "#nats/broadcasts/watch.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { broadcastArgument, demandBroadcast } from "./nats/broadcasts.ts"
-import { natsFlags, onNats } from "./nats/on-nats.ts"
-import { showOne } from "./nats/on-nats.ts"
+import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { jsonFlag, limitFlag, named, objectFlag, optional, timeFlag } from "./terminal/input.ts"
 import { failed, printRows, table } from "./terminal/output.ts"
 
-/** The verb. */
-export const broadcastCommand = Command.make("broadcast").pipe(
-  Command.withDescription("List, show, watch, pause, resume and stop broadcasts"),
-  Command.withSubcommands([broadcastList, broadcastShow, watchCommand, ...changeCommands])
-)
-
-// `bellcast broadcast list`: what was published, to whom, and what became of it.
-
 type View = typeof BroadcastObject.Type
-
-/** When it starts or started: `at` is what its publisher wrote. */
-const startOf = ({ accepted_at, at, started_at }: View): string =>
-  new Date(started_at ?? millisOf(at ?? "") ?? accepted_at).toISOString()
-
-/** To whom a broadcast goes, for people. */
-const recipientsOf = ({ to: { channels, except_users, users } }: View): string =>
-  [
-    ...channels,
-    ...(users === 0 ? [] : [`${users} users`]),
-    ...(except_users === 0 ? [] : [`except ${except_users}`])
-  ].join(", ")
-
-/** The publisher is last: an id has up to 80 characters. */
-export const shownBroadcasts = {
-  heading: [
-    ...["BROADCAST", "STATE", "STARTS", "PEOPLE", "PUSHES", "DELIVERED", "WAITING"],
-    ...["TO", "PUBLISHER"]
-  ],
-  cellsOf: (view: View) => [
-    ...[Number(view.id), view.state, startOf(view), view.people, view.accepted, view.delivered],
-    ...[view.waiting + view.retrying, recipientsOf(view), view.publisher]
-  ],
-  none: "no broadcasts"
-}
 
 const filterFlags = {
   channel: optional(
@@ -103,6 +69,31 @@ const list = Effect.fnUntraced(function* (filters: Filters) {
   return yield* Effect.forEach(rows, ({ origin, standing }) => viewOf(origin, standing))
 })
 
+/** The publisher is last: an id has up to 80 characters. */
+export const shownBroadcasts = {
+  heading: [
+    ...["BROADCAST", "STATE", "STARTS", "PEOPLE", "PUSHES", "DELIVERED", "WAITING"],
+    ...["TO", "PUBLISHER"]
+  ],
+  cellsOf: (view: View) => [
+    ...[Number(view.id), view.state, startOf(view), view.people, view.accepted, view.delivered],
+    ...[view.waiting + view.retrying, recipientsOf(view), view.publisher]
+  ],
+  none: "no broadcasts"
+}
+
+/** When it starts or started: `at` is what its publisher wrote. */
+const startOf = ({ accepted_at, at, started_at }: View): string =>
+  new Date(started_at ?? millisOf(at ?? "") ?? accepted_at).toISOString()
+
+/** To whom a broadcast goes, for people. */
+const recipientsOf = ({ to: { channels, except_users, users } }: View): string =>
+  [
+    ...channels,
+    ...(users === 0 ? [] : [`${users} users`]),
+    ...(except_users === 0 ? [] : [`except ${except_users}`])
+  ].join(", ")
+
 /** The verb. */
 const broadcastList = Command.make(
   "list",
@@ -119,12 +110,18 @@ const broadcastList = Command.make(
   ])
 )
 
-// `bellcast broadcast show BROADCAST`: its state, who published it, and what became of its pushes.
-
 const show = Effect.fnUntraced(function* (broadcast: number) {
   const origin = yield* demandBroadcast(broadcast)
   return yield* detailedViewOf(origin, yield* standingOf(origin))
 })
+
+const broadcastText = (view: Detailed): string => {
+  const { push_services: _, reasons: __, ...rest } = view
+  const lines = Object.entries({ ...rest, to: recipientsOf(view) }).map(
+    ([name, value]) => `${name.padEnd(22)}${printable(cellOf(name, value))}`
+  )
+  return [lines.join("\n"), ...tablesOf(view)].join("\n\n")
+}
 
 const cellOf = (name: string, value: unknown): string => {
   if (typeof value === "object")
@@ -153,38 +150,14 @@ const tablesOf = ({ push_services, reasons }: Detailed): ReadonlyArray<string> =
   ]
 }
 
-const broadcastText = (view: Detailed): string => {
-  const { push_services: _, reasons: __, ...rest } = view
-  const lines = Object.entries({ ...rest, to: recipientsOf(view) }).map(
-    ([name, value]) => `${name.padEnd(22)}${printable(cellOf(name, value))}`
-  )
-  return [lines.join("\n"), ...tablesOf(view)].join("\n\n")
-}
-
 /** The verb. */
 const broadcastShow = showOne({
   named: broadcastArgument.pipe(Argument.withDescription("The broadcast to show")),
   read: show,
-  broadcastText,
+  textOf: broadcastText,
   description: "Show a broadcast: its state, who published it, and what became of it",
   example: { command: "bellcast broadcast show 5", description: "Show the broadcast with the id 5" }
 })
-
-// `bellcast broadcast watch BROADCAST`: what becomes of it, until its end.
-
-const counts = ["delivered", "waiting", "retrying", "expired", "dead", "gone", "cancelled"] as const
-
-/** The counts that are 0 are left out. */
-const lineOf = (view: typeof BroadcastObject.Type): string => {
-  const { accepted, last_modified, people, state } = view
-  const parts = [
-    ...(state === "scheduled" ? [`starts ${startOf(view)}`] : []),
-    ...(people === undefined ? [] : [`${people} people`]),
-    `${accepted} accepted`,
-    ...counts.filter((name) => view[name] > 0).map((name) => `${view[name]} ${name}`)
-  ]
-  return `${new Date(last_modified).toISOString()}  ${state.padEnd(9)}  ${parts.join(", ")}`
-}
 
 const watch = Effect.fnUntraced(function* (broadcast: number, json: boolean) {
   const origin = yield* demandBroadcast(broadcast)
@@ -201,6 +174,20 @@ const watch = Effect.fnUntraced(function* (broadcast: number, json: boolean) {
     return yield* failed(`broadcast ${broadcast} was rejected: ${printable(rejected)}`)
 })
 
+const counts = ["delivered", "waiting", "retrying", "expired", "dead", "gone", "cancelled"] as const
+
+/** The counts that are 0 are left out. */
+const lineOf = (view: typeof BroadcastObject.Type): string => {
+  const { accepted, last_modified, people, state } = view
+  const parts = [
+    ...(state === "scheduled" ? [`starts ${startOf(view)}`] : []),
+    ...(people === undefined ? [] : [`${people} people`]),
+    `${accepted} accepted`,
+    ...counts.filter((name) => view[name] > 0).map((name) => `${view[name]} ${name}`)
+  ]
+  return `${new Date(last_modified).toISOString()}  ${state.padEnd(9)}  ${parts.join(", ")}`
+}
+
 /** The verb. */
 const watchCommand = Command.make(
   "watch",
@@ -209,15 +196,14 @@ const watchCommand = Command.make(
     json: jsonFlag,
     ...natsFlags
   },
-  ({ broadcast, json, ...nats }) => onNats(nats)(watch(broadcast, json))
+  ({ broadcast, json, ...nats }) =>
+    onNats(nats)(Effect.provide(watch(broadcast, json), BroadcastWatch.layer))
 ).pipe(
   Command.withDescription("Print what becomes of a broadcast, until it is finished"),
   Command.withExamples([
     { command: "bellcast broadcast watch 5", description: "Watch the broadcast with the id 5" }
   ])
 )
-
-// `bellcast broadcast pause|resume|cancel BROADCAST`: obeyed a second later.
 
 const change = Effect.fnUntraced(function* (broadcast: number, verb: string, wanted: WantedState) {
   const origin = yield* demandBroadcast(broadcast)
@@ -257,3 +243,9 @@ const changeCommands = [
   changing("resume", "running", "Go on with a paused broadcast"),
   changing("cancel", "cancelled", "Stop a broadcast for ever: what is not sent yet never is")
 ] as const
+
+/** The verb. */
+export const broadcastCommand = Command.make("broadcast").pipe(
+  Command.withDescription("List, show, watch, pause, resume and stop broadcasts"),
+  Command.withSubcommands([broadcastList, broadcastShow, watchCommand, ...changeCommands])
+)

@@ -1,4 +1,5 @@
-// `bellcast channel`: what an operator sees of channels.
+// `bellcast channel list|show`: which channels somebody is registered to, whom grants name for one,
+// and what was sent to it last.
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -21,18 +22,9 @@ import {
 } from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
 import { shownBroadcasts } from "./broadcast.ts"
-import { natsFlags, onNats } from "./nats/on-nats.ts"
-import { showOne } from "./nats/on-nats.ts"
+import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"
 import { failed, note, printRows, tableOr } from "./terminal/output.ts"
-
-/** The verb. */
-export const channelCommand = Command.make("channel").pipe(
-  Command.withDescription("List and show channels"),
-  Command.withSubcommands([channelList, channelShow])
-)
-
-// `bellcast channel list`: the channels that somebody is registered to, the largest first.
 
 /** All channels, the largest first. Reads the whole bucket. */
 const channels = Effect.gen(function* () {
@@ -89,8 +81,6 @@ const channelList = Command.make(
   ])
 )
 
-// `bellcast channel show CHANNEL`: its counts, whom grants name, and what was sent to it last.
-
 /** The newest broadcasts that are shown. */
 const broadcastsMax = 5
 
@@ -134,3 +124,9 @@ const channelShow = showOne({
   description: "Show a channel: its counts, its grants and its last broadcasts",
   example: { command: "bellcast channel show news", description: "Show the channel news" }
 })
+
+/** The verb. */
+export const channelCommand = Command.make("channel").pipe(
+  Command.withDescription("List and show channels"),
+  Command.withSubcommands([channelList, channelShow])
+)

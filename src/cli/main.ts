@@ -1,57 +1,11 @@
-// The command line: `bellcast VERB`.
-
+// The command line: `bellcast VERB`. A verb may end before it is done, by a signal or because its
+// output cannot be written.
 import { fstatSync, writeFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node-shared/NodeRuntime"
 import * as Effect from "effect/Effect"
 import { sourceLayer } from "#settings/source.ts"
 import { note } from "./terminal/output.ts"
 import { exitCodeOf, runVerb } from "./verbs.ts"
-
-const args = process.argv.slice(2)
-const earlyEnd = watchEarlyEnd(args)
-
-Effect.withFiber((fiber) => {
-  earlyEnd.interrupt = () => fiber.interruptUnsafe(fiber.id)
-  return runVerb(args)
-}).pipe(
-  Effect.provide(sourceLayer),
-  NodeRuntime.runMain({
-    // Verbs print their own errors.
-    disableErrorReporting: true,
-    teardown: (exit, onExit) => onExit(exitCodeOf(exit, earlyEnd.exitCode))
-  })
-)
-
-// The end of a verb before it is done: by a signal, or because its output cannot be written.
-
-/** As shells count: 128 and the number of the signal. EPIPE stands for SIGPIPE. */
-const exitCodes: Readonly<Record<string, number>> = { EPIPE: 141, SIGINT: 130, SIGTERM: 143 }
-
-interface EarlyEnd {
-  /** Exit code of a verb that did not fail by itself. 0 as long as nothing ended it. */
-  exitCode: number
-  /** Ends the verb, so that it removes what it made. Signals need no call: Effect watches them. */
-  interrupt: () => void
-}
-
-/** The verb among the arguments. */
-const verbOf = (args: ReadonlyArray<string>) => args.find((arg) => !arg.startsWith("-"))
-
-/**
- * Writes to a file whole, or fails. Without it Node.js takes the first part of a text, which is all
- * that a nearly full disk has room for, for the whole.
- */
-const writeWholly = () => {
-  if (!fstatSync(1).isFile()) return
-  process.stdout._write = (chunk: string | Uint8Array, _encoding, done) => {
-    try {
-      writeFileSync(1, chunk)
-    } catch (error) {
-      return done(error as NodeJS.ErrnoException)
-    }
-    done()
-  }
-}
 
 /** Watches for signals and for errors of standard output; the first of them counts. */
 const watchEarlyEnd = (args: ReadonlyArray<string>): EarlyEnd => {
@@ -81,3 +35,48 @@ const watchEarlyEnd = (args: ReadonlyArray<string>): EarlyEnd => {
   process.stderr.on("error", () => {})
   return end
 }
+
+/** As shells count: 128 and the number of the signal. EPIPE stands for SIGPIPE. */
+const exitCodes: Readonly<Record<string, number>> = { EPIPE: 141, SIGINT: 130, SIGTERM: 143 }
+
+interface EarlyEnd {
+  /** Exit code of a verb that did not fail by itself. 0 as long as nothing ended it. */
+  exitCode: number
+  /** Ends the verb, so that it removes what it made. Signals need no call: Effect watches them. */
+  interrupt: () => void
+}
+
+/**
+ * Writes to a file whole, or fails. Without it Node.js takes the first part of a text, which is all
+ * that a nearly full disk has room for, for the whole.
+ */
+const writeWholly = () => {
+  if (!fstatSync(1).isFile()) return
+  process.stdout._write = (chunk: string | Uint8Array, _encoding, done) => {
+    try {
+      writeFileSync(1, chunk)
+    } catch (error) {
+      return done(error as NodeJS.ErrnoException)
+    }
+    done()
+  }
+}
+
+/** The verb among the arguments. */
+const verbOf = (args: ReadonlyArray<string>) => args.find((arg) => !arg.startsWith("-"))
+
+const args = process.argv.slice(2)
+
+const earlyEnd = watchEarlyEnd(args)
+
+Effect.withFiber((fiber) => {
+  earlyEnd.interrupt = () => fiber.interruptUnsafe(fiber.id)
+  return runVerb(args)
+}).pipe(
+  Effect.provide(sourceLayer),
+  NodeRuntime.runMain({
+    // Verbs print their own errors.
+    disableErrorReporting: true,
+    teardown: (exit, onExit) => onExit(exitCodeOf(exit, earlyEnd.exitCode))
+  })
+)

@@ -6,20 +6,33 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { foldPublishers, isOpen, isPublisherCommand, nobodyFault, noPublishers, type Publishers, policyOf } from "#domain/publisher.ts"
+import { byHeaders } from "#domain/broadcast-publisher.ts"
+import {
+  foldPublishers,
+  isOpen,
+  isPublisherCommand,
+  nobodyFault,
+  noPublishers,
+  type Publishers,
+  policyOf
+} from "#domain/publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, channelBytesMax, channelToken, decodeToken, isChannelToken } from "#streams/tokens.ts"
+import {
+  type ChannelToken,
+  channelBytesMax,
+  channelToken,
+  decodeToken,
+  isChannelToken
+} from "#streams/tokens.ts"
 import { printable } from "#telemetry/printable.ts"
 import { printLeftStanding } from "./nats/broadcasts.ts"
-import { untilApplied } from "./nats/log.ts"
+import { demandLog, demandRoom, untilApplied } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
-import { demandLog, demandRoom } from "./nats/log.ts"
+import { policyFault, pseudonymOf, storedPrincipal } from "./nats/users.ts"
 import { argument, jsonFlag, onOff, ownSettings } from "./terminal/input.ts"
 import { failed, printRows } from "./terminal/output.ts"
-import { policyFault, storedPrincipal, pseudonymOf } from "./nats/users.ts"
-import { byHeaders } from "#domain/broadcast-publisher.ts"
 
 /** Each right on a channel: the setting that also gives it, and the types of its commands. */
 const rights = {
@@ -38,47 +51,8 @@ const rights = {
       "removed (--remove)"
   }
 } as const
+
 type Right = keyof typeof rights
-
-/**
- * The publishers of each channel that a filter matches, from LOG. `seq` is that of the last
- * message, applied or rejected. `scan` needs the rights of an auditor only, but may read a replica
- * that is behind.
- */
-const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "replay") {
-  const log = yield* EventLog
-  yield* demandLog
-  const channels = new Map<ChannelToken, Publishers>()
-  yield* log[by]("log", [filter], ({ message, seq, subject }) => {
-    const channel = parsePublisher(subject)
-    if (channel === undefined) return
-    const before = channels.get(channel) ?? noPublishers
-    channels.set(
-      channel,
-      isPublisherCommand(message)
-        ? foldPublishers(before, message, seq).publishers
-        : { ...before, seq }
-    )
-  })
-  return channels
-})
-
-/** Why a grant is none. `*` is a pattern in settings and tokens, so it is no name here. */
-const grantFault = Effect.fnUntraced(function* (channel: string, principal: string, right: Right) {
-  const { setting } = rights[right]
-  if (channel.includes("*"))
-    return (
-      `${channel} is a pattern, and a grant is for one channel; for all that match set ` +
-      `${setting}="${channel}=${principal}"`
-    )
-  const { channelRegisterPrincipals: closed } = yield* ownSettings("channelRegisterPrincipals")
-  if (right === "register" && isOpen(closed, channel))
-    return (
-      `${channel} is open: every user may register there. Close it with ` +
-      `${setting}="${channel}=", in the settings of the service and here`
-    )
-  return nobodyFault(principal) ?? (yield* policyFault)(principal)
-})
 
 /**
  * Adds or removes a right. Fails if another operator writes at the same time. Returns whether
@@ -118,6 +92,46 @@ const setRight = Effect.fnUntraced(function* (
   return true
 })
 
+/** Why a grant is none. `*` is a pattern in settings and tokens, so it is no name here. */
+const grantFault = Effect.fnUntraced(function* (channel: string, principal: string, right: Right) {
+  const { setting } = rights[right]
+  if (channel.includes("*"))
+    return (
+      `${channel} is a pattern, and a grant is for one channel; for all that match set ` +
+      `${setting}="${channel}=${principal}"`
+    )
+  const { channelRegisterPrincipals: closed } = yield* ownSettings("channelRegisterPrincipals")
+  if (right === "register" && isOpen(closed, channel))
+    return (
+      `${channel} is open: every user may register there. Close it with ` +
+      `${setting}="${channel}=", in the settings of the service and here`
+    )
+  return nobodyFault(principal) ?? (yield* policyFault)(principal)
+})
+
+/**
+ * The publishers of each channel that a filter matches, from LOG. `seq` is that of the last
+ * message, applied or rejected. `scan` needs the rights of an auditor only, but may read a replica
+ * that is behind.
+ */
+const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "replay") {
+  const log = yield* EventLog
+  yield* demandLog
+  const channels = new Map<ChannelToken, Publishers>()
+  yield* log[by]("log", [filter], ({ message, seq, subject }) => {
+    const channel = parsePublisher(subject)
+    if (channel === undefined) return
+    const before = channels.get(channel) ?? noPublishers
+    channels.set(
+      channel,
+      isPublisherCommand(message)
+        ? foldPublishers(before, message, seq).publishers
+        : { ...before, seq }
+    )
+  })
+  return channels
+})
+
 const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
   const filter = Option.match(channel, {
     onNone: () => filters.publishers,
@@ -144,13 +158,49 @@ const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
     )
 })
 
+/**
+ * Removes the registration of a user on a channel. Fails if the user writes at the same time.
+ * Returns whether there was one.
+ */
+const removeRegistration = Effect.fnUntraced(function* (channel: string, id: string) {
+  const user = yield* userToRemove(id)
+  const place = channelToken(channel)
+  const subject = subjects.registration(place, user)
+  const log = yield* EventLog
+  const last = yield* log.last("log", subject)
+  if (last?.message.type !== "registration.put/1") return false
+  const body = { user: id, at: yield* Clock.currentTimeMillis }
+  const headers = byHeaders("operator")
+  const message = {
+    subject,
+    type: "registration.delete/1",
+    body,
+    expect: last.seq,
+    headers
+  } as const
+  const { seq } = yield* log.append("log", message)
+  yield* untilApplied("registrations", keys.registration(place, user), seq)
+  return true
+})
+
+/** The pseudonym of a user to be removed. Fails for a principal that is no single user. */
+const userToRemove = Effect.fnUntraced(function* (principal: string) {
+  if (principal.startsWith("group:") || policyOf(principal) === undefined)
+    return yield* failed(
+      "--remove takes a user, not a group: who is registered has no group stored"
+    )
+  return yield* pseudonymOf(principal)
+})
+
 const channel = argument("channel", "The channel's id")
+
 const principal = argument(
   "principal",
   "<policy>:<id> as GET /v1/ shows it to its user, or <policy>:<mail address>"
 )
 
 const register = onOff("register", "The right to register, on a channel that the settings close")
+
 const remove = onOff("remove", "With --register: end the registration of this user, too")
 
 /** The line after a change. The settings of the service may be set elsewhere. */
@@ -217,39 +267,3 @@ export const permissionsCommand = Command.make("permissions").pipe(
   ),
   Command.withSubcommands([list, grant, revoke])
 )
-
-// Ends the registration of one user, whom an operator names.
-
-/** The pseudonym of a user to be removed. Fails for a principal that is no single user. */
-const userToRemove = Effect.fnUntraced(function* (principal: string) {
-  if (principal.startsWith("group:") || policyOf(principal) === undefined)
-    return yield* failed(
-      "--remove takes a user, not a group: who is registered has no group stored"
-    )
-  return yield* pseudonymOf(principal)
-})
-
-/**
- * Removes the registration of a user on a channel. Fails if the user writes at the same time.
- * Returns whether there was one.
- */
-const removeRegistration = Effect.fnUntraced(function* (channel: string, id: string) {
-  const user = yield* userToRemove(id)
-  const place = channelToken(channel)
-  const subject = subjects.registration(place, user)
-  const log = yield* EventLog
-  const last = yield* log.last("log", subject)
-  if (last?.message.type !== "registration.put/1") return false
-  const body = { user: id, at: yield* Clock.currentTimeMillis }
-  const headers = byHeaders("operator")
-  const message = {
-    subject,
-    type: "registration.delete/1",
-    body,
-    expect: last.seq,
-    headers
-  } as const
-  const { seq } = yield* log.append("log", message)
-  yield* untilApplied("registrations", keys.registration(place, user), seq)
-  return true
-})

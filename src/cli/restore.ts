@@ -28,9 +28,8 @@ import {
   undoing
 } from "#subscriptions/removals.ts"
 import { printable } from "#telemetry/printable.ts"
-import { isRejected } from "./nats/log.ts"
+import { demandRoom, isRejected } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
-import { demandRoom } from "./nats/log.ts"
 import { named, onOff, ownSettings, several, timeFlag } from "./terminal/input.ts"
 import { failed } from "./terminal/output.ts"
 

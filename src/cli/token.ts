@@ -1,5 +1,6 @@
-// `bellcast token create|list|revoke`: tokens of servers that publish (the policy `token`).
-
+// `bellcast token create|list|revoke`: tokens of servers that publish (the policy `token`). A token
+// is printed once, when it is made; no verb shows a token or its hash. A second after it is revoked
+// no gateway accepts it.
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -19,20 +20,10 @@ import { keys } from "#streams/buckets.ts"
 import { filters, parseToken, subjects } from "#streams/subjects.ts"
 import { printable } from "#telemetry/printable.ts"
 import { printLeftStanding } from "./nats/broadcasts.ts"
-import { untilApplied } from "./nats/log.ts"
+import { demandLog, demandRoom, untilApplied } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
-import { demandLog, demandRoom } from "./nats/log.ts"
 import { argument, jsonFlag, named, onOff, several, spanFlag } from "./terminal/input.ts"
 import { failed, note, printRows } from "./terminal/output.ts"
-
-/** The verb. */
-export const tokenCommand = Command.make("token").pipe(
-  Command.withDescription("Make and revoke tokens of servers"),
-  Command.withSubcommands([createCommand, listCommand, revokeCommand])
-)
-
-// `bellcast token create NAME --channel PATTERN --users --operator --expires SPAN`: makes a token
-// and prints it, this once.
 
 const create = Effect.fnUntraced(function* (
   name: string,
@@ -96,35 +87,15 @@ const createCommand = Command.make(
     create(name, channels, { operator, users }, expires).pipe(onNats(nats))
 ).pipe(Command.withDescription("Make a token of a server, and print it once"))
 
-// `bellcast token list`: which tokens there are, and when each was used last. Never shows a token
-// or its hash.
-
-const readsAtOnce = 16
-
-type State = "valid" | "expired" | "revoked"
-
-const stateOf = (token: AccessToken, now: number): State => {
-  if (token.revokedAt !== undefined) return "revoked"
-  return isCurrentToken(token, now) ? "valid" : "expired"
-}
-
-/** A token as it is shown. Times are ISO 8601; null: never, or not known. */
-interface Row {
-  readonly name: string
-  readonly channels: ReadonlyArray<string>
-  /** Whether its requests may name users. */
-  readonly users: boolean
-  readonly operator: boolean
-  readonly state: State
-  readonly created: string
-  readonly expires: string | null
-  /** A day in UTC. Null: never used, or the bucket `cache` was lost since. */
-  readonly lastUse: string | null
-  readonly revoked: string | null
-}
-
-const iso = (millis: number | undefined) =>
-  millis === undefined ? null : new Date(millis).toISOString()
+const rows = Effect.gen(function* () {
+  const tokens: ReadonlyArray<Named> = [...(yield* allTokens).values()]
+  const now = (yield* readServerTime).serverMillis
+  const known = tokens.flatMap(({ hash, token }) => (token === undefined ? [] : [{ hash, token }]))
+  const read = yield* Effect.forEach(known, ({ hash, token }) => rowOf(hash, token, now), {
+    concurrency: readsAtOnce
+  })
+  return read.sort((a, b) => (a.name < b.name ? -1 : 1))
+})
 
 const rowOf = Effect.fnUntraced(function* (
   hash: string,
@@ -151,15 +122,32 @@ const rowOf = Effect.fnUntraced(function* (
   }
 })
 
-const rows = Effect.gen(function* () {
-  const tokens: ReadonlyArray<Named> = [...(yield* allTokens).values()]
-  const now = (yield* readServerTime).serverMillis
-  const known = tokens.flatMap(({ hash, token }) => (token === undefined ? [] : [{ hash, token }]))
-  const read = yield* Effect.forEach(known, ({ hash, token }) => rowOf(hash, token, now), {
-    concurrency: readsAtOnce
-  })
-  return read.sort((a, b) => (a.name < b.name ? -1 : 1))
-})
+/** A token as it is shown. Times are ISO 8601; null: never, or not known. */
+interface Row {
+  readonly name: string
+  readonly channels: ReadonlyArray<string>
+  /** Whether its requests may name users. */
+  readonly users: boolean
+  readonly operator: boolean
+  readonly state: State
+  readonly created: string
+  readonly expires: string | null
+  /** A day in UTC. Null: never used, or the bucket `cache` was lost since. */
+  readonly lastUse: string | null
+  readonly revoked: string | null
+}
+
+type State = "valid" | "expired" | "revoked"
+
+const stateOf = (token: AccessToken, now: number): State => {
+  if (token.revokedAt !== undefined) return "revoked"
+  return isCurrentToken(token, now) ? "valid" : "expired"
+}
+
+const iso = (millis: number | undefined) =>
+  millis === undefined ? null : new Date(millis).toISOString()
+
+const readsAtOnce = 16
 
 const heading = [
   ...["NAME", "CHANNELS", "USERS", "OPERATOR", "STATE", "CREATED", "EXPIRES", "LAST USE", "REVOKED"]
@@ -189,13 +177,6 @@ const listCommand = Command.make("list", listFlags, ({ json, ...nats }) =>
   }).pipe(onNats(nats))
 ).pipe(Command.withDescription("List the tokens, with the day of their last use"))
 
-// `bellcast token revoke NAME`: no gateway accepts the token a second later.
-
-const append = Effect.fnUntraced(function* (name: string, hash: string, expect: number) {
-  const at = (yield* readServerTime).serverMillis
-  return yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
-})
-
 const revoke = Effect.fnUntraced(function* (name: string) {
   const { hash, seq: last, token } = yield* tokenNamed(name)
   if (token === undefined) return yield* failed(`there is no token ${name}`)
@@ -208,6 +189,11 @@ const revoke = Effect.fnUntraced(function* (name: string) {
   yield* printLeftStanding(`token:${name}`)
 })
 
+const append = Effect.fnUntraced(function* (name: string, hash: string, expect: number) {
+  const at = (yield* readServerTime).serverMillis
+  return yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
+})
+
 const name = argument("name", "The name of the token")
 
 /** The verb. */
@@ -215,27 +201,28 @@ const revokeCommand = Command.make("revoke", { name, ...natsFlags }, ({ name, ..
   revoke(name).pipe(onNats(nats))
 ).pipe(Command.withDescription("Revoke a token, everywhere and for ever"))
 
-// The tokens of servers that publish, as LOG has them, and how a change is appended.
+/** The verb. */
+export const tokenCommand = Command.make("token").pipe(
+  Command.withDescription("Make and revoke tokens of servers"),
+  Command.withSubcommands([createCommand, listCommand, revokeCommand])
+)
 
-/** The last token of a name. */
-interface Named {
-  /** Sequence of the last message, applied or rejected. */
-  readonly seq: number
-  readonly hash: string
-  readonly token: AccessToken | undefined
-}
+/** Appends a command. Fails if another operator writes at the same time. Returns its sequence. */
+const appendToken = Effect.fnUntraced(function* (
+  name: string,
+  { type, ...body }: AccessTokenCommand,
+  expect: number
+) {
+  const message = { subject: subjects.token(name), type, body, expect }
+  return (yield* (yield* EventLog).append("log", message)).seq
+})
 
-const noToken: Named = { seq: 0, hash: "", token: undefined }
-
-const isCommand = (message: { readonly type: string }): message is AccessTokenCommand =>
-  message.type.startsWith("token.")
-
-const nextOf = (before: Named, command: AccessTokenCommand, name: string, seq: number): Named => {
-  const { hash } = command
-  const known = hash === before.hash ? before.token : undefined
-  const { reason, token } = foldAccessToken(known, command, name, seq)
-  return reason === undefined ? { seq, hash, token } : { ...before, seq }
-}
+/** The last token of a name. Fails if there can be no such name. */
+const tokenNamed = Effect.fnUntraced(function* (name: string) {
+  const fault = tokenNameFault(name)
+  if (fault !== undefined) return yield* failed(fault)
+  return (yield* tokensOf(subjects.token(name))).get(name) ?? noToken
+})
 
 /** The tokens whose commands a filter matches, by name. */
 const tokensOf = Effect.fnUntraced(function* (filter: string) {
@@ -253,19 +240,22 @@ const tokensOf = Effect.fnUntraced(function* (filter: string) {
 
 const allTokens = tokensOf(filters.tokens)
 
-/** The last token of a name. Fails if there can be no such name. */
-const tokenNamed = Effect.fnUntraced(function* (name: string) {
-  const fault = tokenNameFault(name)
-  if (fault !== undefined) return yield* failed(fault)
-  return (yield* tokensOf(subjects.token(name))).get(name) ?? noToken
-})
+const nextOf = (before: Named, command: AccessTokenCommand, name: string, seq: number): Named => {
+  const { hash } = command
+  const known = hash === before.hash ? before.token : undefined
+  const { reason, token } = foldAccessToken(known, command, name, seq)
+  return reason === undefined ? { seq, hash, token } : { ...before, seq }
+}
 
-/** Appends a command. Fails if another operator writes at the same time. Returns its sequence. */
-const appendToken = Effect.fnUntraced(function* (
-  name: string,
-  { type, ...body }: AccessTokenCommand,
-  expect: number
-) {
-  const message = { subject: subjects.token(name), type, body, expect }
-  return (yield* (yield* EventLog).append("log", message)).seq
-})
+const isCommand = (message: { readonly type: string }): message is AccessTokenCommand =>
+  message.type.startsWith("token.")
+
+/** The last token of a name. */
+interface Named {
+  /** Sequence of the last message, applied or rejected. */
+  readonly seq: number
+  readonly hash: string
+  readonly token: AccessToken | undefined
+}
+
+const noToken: Named = { seq: 0, hash: "", token: undefined }

@@ -1,4 +1,8 @@
-// `bellcast dead [BROADCAST]`: lists dead letters, the pushes that were given up, and why.
+// `bellcast dead [BROADCAST]` lists the pushes that were given up, and why; `bellcast redrive
+// BROADCAST` sends a finished broadcast again, as a new one, to the subscriptions whose pushes
+// ended as dead or expired.
+
+import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -6,15 +10,23 @@ import * as Option from "effect/Option"
 import type { DeadLetter } from "#domain/job.ts"
 import { listDeadLetters } from "#nats/broadcasts/dead-letters.ts"
 import { readOn } from "#nats/broadcasts/read-on.ts"
-import { decodeToken } from "#streams/tokens.ts"
-import { broadcastArgument, commandOf, demandBroadcast } from "./nats/broadcasts.ts"
-import { natsFlags, onNats } from "./nats/on-nats.ts"
-import { jsonFlag, onOff } from "./terminal/input.ts"
-import { printRows, failed } from "./terminal/output.ts"
-import * as Console from "effect/Console"
 import { type NotRedriven, redrive, undeliveredOf } from "#nats/broadcasts/redrive.ts"
 import { streams } from "#streams/index.ts"
+import { decodeToken } from "#streams/tokens.ts"
+import { broadcastArgument, commandOf, demandBroadcast } from "./nats/broadcasts.ts"
 import { demandRoom } from "./nats/log.ts"
+import { natsFlags, onNats } from "./nats/on-nats.ts"
+import { jsonFlag, onOff } from "./terminal/input.ts"
+import { failed, printRows } from "./terminal/output.ts"
+
+/** The dead letters of one broadcast or of all, the oldest first. */
+const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
+  if (Option.isSome(broadcast)) yield* commandOf(broadcast.value)
+  const found = yield* readOn(Number.POSITIVE_INFINITY, (from: number | undefined) =>
+    listDeadLetters(Option.getOrUndefined(broadcast), from ?? 1)
+  )
+  return found.map(shownOf)
+})
 
 /** A dead letter as it is shown, with the name of its channel. */
 type Letter = Omit<
@@ -27,15 +39,6 @@ const shownOf = (letter: DeadLetter): Letter => {
   const name = decodeToken(channel) ?? channel
   return { broadcast, channel: name, user, subscription, reason, status, attempts, at }
 }
-
-/** The dead letters of one broadcast or of all, the oldest first. */
-const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
-  if (Option.isSome(broadcast)) yield* commandOf(broadcast.value)
-  const found = yield* readOn(Number.POSITIVE_INFINITY, (from: number | undefined) =>
-    listDeadLetters(Option.getOrUndefined(broadcast), from ?? 1)
-  )
-  return found.map(shownOf)
-})
 
 const shown = {
   heading: ["BROADCAST", "CHANNEL", "USER", "SUBSCRIPTION", "STATUS", "REASON", "ATTEMPTS", "AT"],
@@ -62,9 +65,6 @@ export const deadCommand = Command.make("dead", deadFlags, ({ broadcast, json, .
     onNats(nats)
   )
 ).pipe(Command.withDescription("List the pushes that were given up, and why"))
-
-// `bellcast redrive BROADCAST`: sends a finished broadcast again, as a new one, to the
-// subscriptions whose pushes ended as dead or expired.
 
 /** For people: the reason why a broadcast is not sent again. */
 const textOf = (broadcast: number, { former, reason }: NotRedriven): string =>

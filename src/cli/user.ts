@@ -4,9 +4,9 @@ import * as Effect from "effect/Effect"
 import { personOf } from "#gateway/users/user.ts"
 import { printable } from "#telemetry/printable.ts"
 import { showOne } from "./nats/on-nats.ts"
+import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument } from "./terminal/input.ts"
 import { tableOr } from "./terminal/output.ts"
-import { userGiven, userGivenHelp } from "./nats/users.ts"
 
 type Person = Effect.Success<ReturnType<typeof personOf>>
 

@@ -1,37 +1,22 @@
-// Secrets as lines of an environment file: new ones, those that are kept, and what must be set
-// after a change of keys. The lines hold private keys.
+// Secrets as lines of an environment file: new ones, those that a file lacks, and what must be set
+// after a change of keys. The lines hold private keys. Existing lines of a file never change.
 import { randomBytes } from "node:crypto"
+import { chmod, open, readFile } from "node:fs/promises"
+import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { freshPair, freshUseridSecret } from "#secrets/file.ts"
 import { currentKey, formatFormer, type KeySet } from "#secrets/key-set.ts"
-import { chmod, open, readFile } from "node:fs/promises"
-import * as Effect from "effect/Effect"
 import { createOnce } from "#secrets/once.ts"
 import { failed, VerbFailed } from "../terminal/output.ts"
-
-/** Settings by their names. */
-type Values = Readonly<Record<string, string>>
-
-const linesOf = (values: Values): ReadonlyArray<string> =>
-  Object.entries(values).map(([name, value]) => `${name}=${value}`)
-
-const pairOf = ({ privateKey, publicKey }: ReturnType<typeof freshPair>): Values => ({
-  BELLCAST_VAPID_PUBLIC_KEY: publicKey,
-  BELLCAST_VAPID_PRIVATE_KEY: Redacted.value(privateKey)
-})
-const currentOf = (set: KeySet): Values => {
-  const { privateKey, publicKey } = currentKey(set)
-  return pairOf({ publicKey, privateKey: privateKey! })
-}
-const formerOf = (set: KeySet): Values => ({
-  BELLCAST_VAPID_FORMER_KEYS: formatFormer(set.filter(({ state }) => state !== "current"))
-})
 
 /** Settings that belong together, under one comment. */
 interface Part {
   readonly comment: string
   readonly values: Values
 }
+
+/** Settings by their names. */
+type Values = Readonly<Record<string, string>>
 
 /** New settings for a service beside an existing NATS. The operator completes the empty ones. */
 export const newParts = (): ReadonlyArray<Part> => [
@@ -81,15 +66,45 @@ export const changedLines = (before: KeySet, after: KeySet): ReadonlyArray<strin
     ...formerOf(after)
   })
 
-// Adds missing secrets to an environment file. Existing lines never change.
+const linesOf = (values: Values): ReadonlyArray<string> =>
+  Object.entries(values).map(([name, value]) => `${name}=${value}`)
 
-const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
+const pairOf = ({ privateKey, publicKey }: ReturnType<typeof freshPair>): Values => ({
+  BELLCAST_VAPID_PUBLIC_KEY: publicKey,
+  BELLCAST_VAPID_PRIVATE_KEY: Redacted.value(privateKey)
+})
 
-/** The value of a name; of several lines the last. Undefined: there is no such line. */
-const valueIn = (text: string, name: string): string | undefined =>
-  [...text.matchAll(new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=(.*)$`, "gm"))]
-    .at(-1)?.[1]
-    ?.trim()
+const currentOf = (set: KeySet): Values => {
+  const { privateKey, publicKey } = currentKey(set)
+  return pairOf({ publicKey, privateKey: privateKey! })
+}
+
+const formerOf = (set: KeySet): Values => ({
+  BELLCAST_VAPID_FORMER_KEYS: formatFormer(set.filter(({ state }) => state !== "current"))
+})
+
+/** Adds to the file (mode 0600) the parts that it lacks. Returns the names of what was added. */
+export const addToFile = (file: string, parts: ReadonlyArray<Part>) =>
+  Effect.tryPromise({
+    try: () => add(file, parts),
+    catch: (error) =>
+      error instanceof VerbFailed ? error : failed(`${file} cannot be written (${codeOf(error)})`)
+  }).pipe(Effect.map((added) => added.flatMap(({ values }) => Object.keys(values))))
+
+const add = async (file: string, parts: ReadonlyArray<Part>): Promise<ReadonlyArray<Part>> => {
+  const found = await readIfThere(file)
+  if (found === undefined) {
+    const fresh = `${textOf(parts)}\n`
+    await createOnce(file, fresh)
+    // Another process may have made the file at the same moment.
+    return (await readFile(file, "utf8")) === fresh ? parts : []
+  }
+  const { fault, missing } = missingParts(found, parts)
+  if (fault !== undefined) throw failed(`${file}: ${fault}`)
+  if (missing.length === 0) await chmod(file, 0o600)
+  else await append(file, `${textOf(missing)}\n`, found)
+  return missing
+}
 
 /**
  * The parts that a file lacks. A secret without a value counts as missing. `fault`: the file has
@@ -115,6 +130,12 @@ export const missingParts = (
   return { missing, fault: undefined }
 }
 
+/** The value of a name; of several lines the last. Undefined: there is no such line. */
+const valueIn = (text: string, name: string): string | undefined =>
+  [...text.matchAll(new RegExp(`^[ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=(.*)$`, "gm"))]
+    .at(-1)?.[1]
+    ?.trim()
+
 /** Makes the file readable by its owner only, then appends. */
 const append = async (file: string, text: string, before: string): Promise<void> => {
   const handle = await open(file, "a")
@@ -133,25 +154,4 @@ const readIfThere = (file: string): Promise<string | undefined> =>
     throw error
   })
 
-const add = async (file: string, parts: ReadonlyArray<Part>): Promise<ReadonlyArray<Part>> => {
-  const found = await readIfThere(file)
-  if (found === undefined) {
-    const fresh = `${textOf(parts)}\n`
-    await createOnce(file, fresh)
-    // Another process may have made the file at the same moment.
-    return (await readFile(file, "utf8")) === fresh ? parts : []
-  }
-  const { fault, missing } = missingParts(found, parts)
-  if (fault !== undefined) throw failed(`${file}: ${fault}`)
-  if (missing.length === 0) await chmod(file, 0o600)
-  else await append(file, `${textOf(missing)}\n`, found)
-  return missing
-}
-
-/** Adds to the file (mode 0600) the parts that it lacks. Returns the names of what was added. */
-export const addToFile = (file: string, parts: ReadonlyArray<Part>) =>
-  Effect.tryPromise({
-    try: () => add(file, parts),
-    catch: (error) =>
-      error instanceof VerbFailed ? error : failed(`${file} cannot be written (${codeOf(error)})`)
-  }).pipe(Effect.map((added) => added.flatMap(({ values }) => Object.keys(values))))
+const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code

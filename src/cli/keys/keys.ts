@@ -1,24 +1,86 @@
 // `bellcast keys new|show|list|rotate|retire|forget-users`: the VAPID keys of a service. Beside its
 // embedded server they are in the data folder and changed there. Beside an existing NATS they are
 // settings, and the new settings are printed. A change takes effect at the next start.
+
+import { fstatSync } from "node:fs"
+import { join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import { adoptedKeys, forgetUseridSecret, oldestOf, usesOf } from "#secrets/adoption.ts"
-import { changeKeys, freshPair, loadSecrets } from "#secrets/file.ts"
-import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
-import { natsFlags, onNats } from "../nats/on-nats.ts"
-import { argument, jsonFlag, onOff, ownSettings, named, optional } from "../terminal/input.ts"
-import { failed, failedBy, noted, printRows, note } from "../terminal/output.ts"
-import { changedLines, allLines, newParts, textOf } from "./env-file.ts"
-import { join } from "node:path"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { addressIn, folderAt } from "#embedded/folder.ts"
+import { adoptedKeys, forgetUseridSecret, oldestOf, usesOf } from "#secrets/adoption.ts"
+import { changeKeys, freshPair, loadSecrets } from "#secrets/file.ts"
+import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secrets/key-set.ts"
 import { developmentSubject, keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
-import { fstatSync } from "node:fs"
-import { addToFile } from "./env-file.ts"
+import { natsFlags, onNats } from "../nats/on-nats.ts"
+import { argument, jsonFlag, named, onOff, optional, ownSettings } from "../terminal/input.ts"
+import { failed, failedBy, note, noted, printRows } from "../terminal/output.ts"
+import { addToFile, allLines, changedLines, newParts, textOf } from "./env-file.ts"
+
+/** Prints fresh secrets. */
+const printNew = Effect.gen(function* () {
+  yield* Console.log(textOf(newParts()))
+  if (isReadByOthers())
+    yield* note("others may read the file that these keys go to: chmod 600 it, or use --env FILE")
+})
+
+/** Whether standard output is a file that other users may read. */
+const isReadByOthers = (): boolean => {
+  const output = fstatSync(1)
+  return output.isFile() && (output.mode & 0o077) !== 0
+}
+
+const writeNew = Effect.fnUntraced(function* (file: string) {
+  const added = yield* addToFile(file, newParts())
+  yield* note(
+    added.length === 0
+      ? `${file} has every secret: nothing is changed`
+      : `${file} has now ${added.join(", ")}; fill in what is empty`
+  )
+}, noted)
+
+/** Ignores BELLCAST_NATS_URL, which an operator may have set already for the second process. */
+const show = Effect.gen(function* () {
+  const own = yield* ownSettings("dataDir", "useridHmacSecret", ...keySettings, "vapidSubject")
+  if (keysAreSet({ ...own, natsUrl: Option.none() })) {
+    return yield* failed(
+      "VAPID keys are set here (BELLCAST_VAPID_...), so those of the data folder are not used"
+    )
+  }
+  const file = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
+  const subject = Option.getOrElse(own.vapidSubject, () => developmentSubject)
+  const secret = Option.match(own.useridHmacSecret, {
+    onNone: () => file.useridHmacSecret,
+    onSome: Redacted.value
+  })
+  const server = yield* Effect.promise(() => addressIn(folderAt(join(own.dataDir, "nats"))))
+  const natsLine =
+    server === undefined
+      ? "# BELLCAST_NATS_URL stands here while the embedded server runs."
+      : `BELLCAST_NATS_URL=${server.url}`
+  const head = `# Secrets: those of ${own.dataDir}/secrets.json.`
+  yield* Console.log([head, natsLine, allLines(file.vapidKeys, subject, secret)].join("\n"))
+}).pipe(noted)
+
+/** The keys, with their private halves. `folder`: of the file that has them, if it is a file. */
+export const ownKeys = Effect.gen(function* () {
+  const own = yield* ownSettings("dataDir", "natsUrl", ...keySettings)
+  if (!keysAreSet(own)) {
+    const { vapidKeys } = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
+    return { set: vapidKeys, folder: own.dataDir }
+  }
+  const { faults: wrong, keys, missing } = keysOfSettings(own, true)
+  const faults = [...wrong, ...missingFaults(missing)]
+  if (faults.length > 0)
+    return yield* failed(`the settings of the service must be here, too:\n${faults.join("\n")}`)
+  return { set: keys, folder: undefined }
+})
+
+/** The settings that have the keys. */
+const keySettings = ["vapidFormerKeys", "vapidPrivateKey", "vapidPublicKey"] as const
 
 /** The keys, and a function that changes them. `change` returns what is left to do. */
 const home = Effect.gen(function* () {
@@ -109,10 +171,34 @@ const forgetUsers = Effect.fnUntraced(function* (force: boolean) {
   yield* Console.log("# The next start may come with another BELLCAST_USERID_HMAC_SECRET.")
 })
 
+/** The verb. */
+const newCommand = Command.make(
+  "new",
+  {
+    env: optional(
+      named("env", "FILE"),
+      "Write into this file, for its owner alone; what stands there stays as it is"
+    )
+  },
+  ({ env }) => (Option.isNone(env) ? printNew : writeNew(env.value))
+).pipe(
+  Command.withDescription(
+    "Make a VAPID key pair, a user id secret and a password for NATS, for an .env file"
+  )
+)
+
+/** The verb. */
+const showCommand = Command.make("show", {}, () => show).pipe(
+  Command.withDescription(
+    "Print the secrets beside the embedded server, with private keys, as lines for another process"
+  )
+)
+
 const forgetFlags = {
   force: onOff("force", "Give up all users"),
   ...natsFlags
 }
+
 const retireFlags = {
   key: argument("key", "The public key"),
   force: onOff("force", "Give up the subscriptions made with it"),
@@ -151,94 +237,3 @@ export const keysCommand = Command.make("keys", {}, () => printNew).pipe(
   Command.withDescription("Make, show, rotate and retire the VAPID keys"),
   Command.withSubcommands(verbs)
 )
-
-// `bellcast keys show`: the secrets kept beside the embedded server, for a second process.
-
-/** Ignores BELLCAST_NATS_URL, which an operator may have set already for the second process. */
-const show = Effect.gen(function* () {
-  const own = yield* ownSettings("dataDir", "useridHmacSecret", ...keySettings, "vapidSubject")
-  if (keysAreSet({ ...own, natsUrl: Option.none() })) {
-    return yield* failed(
-      "VAPID keys are set here (BELLCAST_VAPID_...), so those of the data folder are not used"
-    )
-  }
-  const file = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
-  const subject = Option.getOrElse(own.vapidSubject, () => developmentSubject)
-  const secret = Option.match(own.useridHmacSecret, {
-    onNone: () => file.useridHmacSecret,
-    onSome: Redacted.value
-  })
-  const server = yield* Effect.promise(() => addressIn(folderAt(join(own.dataDir, "nats"))))
-  const natsLine =
-    server === undefined
-      ? "# BELLCAST_NATS_URL stands here while the embedded server runs."
-      : `BELLCAST_NATS_URL=${server.url}`
-  const head = `# Secrets: those of ${own.dataDir}/secrets.json.`
-  yield* Console.log([head, natsLine, allLines(file.vapidKeys, subject, secret)].join("\n"))
-}).pipe(noted)
-
-/** The verb. */
-const showCommand = Command.make("show", {}, () => show).pipe(
-  Command.withDescription(
-    "Print the secrets beside the embedded server, with private keys, as lines for another process"
-  )
-)
-
-// `bellcast keys new`, and `keys` alone: fresh secrets, printed or written into a file.
-
-/** Whether standard output is a file that other users may read. */
-const isReadByOthers = (): boolean => {
-  const output = fstatSync(1)
-  return output.isFile() && (output.mode & 0o077) !== 0
-}
-
-/** Prints fresh secrets. */
-const printNew = Effect.gen(function* () {
-  yield* Console.log(textOf(newParts()))
-  if (isReadByOthers())
-    yield* note("others may read the file that these keys go to: chmod 600 it, or use --env FILE")
-})
-
-const writeNew = Effect.fnUntraced(function* (file: string) {
-  const added = yield* addToFile(file, newParts())
-  yield* note(
-    added.length === 0
-      ? `${file} has every secret: nothing is changed`
-      : `${file} has now ${added.join(", ")}; fill in what is empty`
-  )
-}, noted)
-
-/** The verb. */
-const newCommand = Command.make(
-  "new",
-  {
-    env: optional(
-      named("env", "FILE"),
-      "Write into this file, for its owner alone; what stands there stays as it is"
-    )
-  },
-  ({ env }) => (Option.isNone(env) ? printNew : writeNew(env.value))
-).pipe(
-  Command.withDescription(
-    "Make a VAPID key pair, a user id secret and a password for NATS, for an .env file"
-  )
-)
-
-// The VAPID keys of the service, where a verb runs: from the settings, or from the data folder.
-
-/** The settings that have the keys. */
-const keySettings = ["vapidFormerKeys", "vapidPrivateKey", "vapidPublicKey"] as const
-
-/** The keys, with their private halves. `folder`: of the file that has them, if it is a file. */
-export const ownKeys = Effect.gen(function* () {
-  const own = yield* ownSettings("dataDir", "natsUrl", ...keySettings)
-  if (!keysAreSet(own)) {
-    const { vapidKeys } = yield* Effect.mapError(loadSecrets(own.dataDir), failedBy)
-    return { set: vapidKeys, folder: own.dataDir }
-  }
-  const { faults: wrong, keys, missing } = keysOfSettings(own, true)
-  const faults = [...wrong, ...missingFaults(missing)]
-  if (faults.length > 0)
-    return yield* failed(`the settings of the service must be here, too:\n${faults.join("\n")}`)
-  return { set: keys, folder: undefined }
-})

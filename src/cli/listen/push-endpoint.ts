@@ -6,8 +6,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
-import { makeReceiverKeys, openPush } from "./push-receiver.ts"
-import { checkVapid } from "./push-receiver.ts"
+import { checkVapid, makeReceiverKeys, openPush } from "./push-receiver.ts"
 
 /** The endpoint could not be opened on loopback. */
 class EndpointFailed extends Schema.TaggedError<EndpointFailed>()("EndpointFailed", {

@@ -1,7 +1,7 @@
-// The receiving half of Web Push encryption: what a browser does with its own keys. `bellcast
-// listen` uses it to be a browser in the terminal, the push-service simulator to check what the
-// service sends.
-import { createECDH, type ECDH, randomBytes, createPublicKey, type KeyObject } from "node:crypto"
+// The receiving half of Web Push: decrypts as a browser does with its own keys, and verifies the
+// Authorization header as a push service does (RFC 8292). `bellcast listen` uses it to be a browser
+// in the terminal, the push-service simulator to check what the service sends.
+import { createECDH, createPublicKey, type ECDH, type KeyObject, randomBytes } from "node:crypto"
 import ece from "http_ece"
 import { errors, type JWTPayload, jwtVerify } from "jose"
 
@@ -68,9 +68,6 @@ export const openPush = (keys: ReceiverKeys, body: Buffer): Buffer => {
     authSecret: Buffer.from(keys.auth, "base64url")
   })
 }
-
-// Verifies the Authorization header of a push request as a push service does (RFC 8292). The time
-// is an argument, so that tests can check the RFC's example of 2016.
 
 const tokenLifetimeMillisMax = 24 * 3600 * 1000
 

@@ -8,13 +8,12 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { adoptedKeys } from "#secrets/adoption.ts"
 import { ownKeys } from "../keys/keys.ts"
-import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { demandLog, demandRoom } from "../nats/log.ts"
+import { natsFlags, onNats } from "../nats/on-nats.ts"
+import { ownUsers } from "../nats/users.ts"
 import { argument, named, onOff, optional, ownSettings, several } from "../terminal/input.ts"
 import { failed, note } from "../terminal/output.ts"
-import { ownUsers } from "../nats/users.ts"
-import { check, type Rules, tokensOf } from "./line.ts"
-import { type Line, linesOf } from "./line.ts"
+import { check, type Line, linesOf, type Rules, tokensOf } from "./line.ts"
 import { type Limits, type LineResult, storeOne } from "./store.ts"
 
 /** Lines under way: each waits a few times for NATS and for the projector. */
@@ -89,13 +88,13 @@ interface Import {
   readonly dryRun: boolean
 }
 
-const importAll = Effect.fnUntraced(function* (file: string, run: Import) {
+const importAll = Effect.fnUntraced(function* (file: string, task: Import) {
   const input = file === "-" ? process.stdin : createReadStream(file)
   const lines = linesOf(input.setEncoding("utf8"))
   const unreadable = (error: unknown) =>
     failed(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`)
   yield* Stream.fromAsyncIterable(lines, unreadable).pipe(
-    Stream.mapEffect((line) => importLine(line, run), { concurrency: atOnce, unordered: true }),
+    Stream.mapEffect((line) => importLine(line, task), { concurrency: atOnce, unordered: true }),
     Stream.runDrain
   )
 })

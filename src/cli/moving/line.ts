@@ -1,4 +1,9 @@
-// Checks a line of an import, as the gateway checks a request. No reason quotes an endpoint or key.
+// A line of an import: read from its file, parsed, and checked as the gateway checks a request. It
+// is a subscription as browsers and the package web-push write it, or a row of OneSignal's CSV
+// export, as JSON. No reason quotes an endpoint or key.
+
+import { isObject, type JsonObject, parseWhole } from "#basics/json.ts"
+import { isLocale } from "#domain/locale.ts"
 import type { SubscriptionData } from "#domain/subscription/command.ts"
 import type { EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
@@ -7,8 +12,6 @@ import { checkedData } from "#gateway/subscriptions/rules.ts"
 import type { User } from "#identity/identity.ts"
 import { userTextOf } from "#identity/principals.ts"
 import { type ChannelToken, channelToken, isChannelToken } from "#streams/tokens.ts"
-import { isObject, type JsonObject, parseWhole } from "#basics/json.ts"
-import { isLocale } from "#domain/locale.ts"
 
 /** A subscription to be stored. */
 export interface Checked {
@@ -37,28 +40,6 @@ export interface Rules {
   }
 }
 
-const userOf = (given: unknown, id: string, { policy, users }: Rules): User | string => {
-  if (given === undefined) return users.named(standInOf(id))
-  const name = userTextOf(given)
-  if (typeof name !== "string") return "Must be a string"
-  return users.find(policy === undefined ? name : `${policy}:${name}`)
-}
-
-/** Names of channels as they stand in subjects; undefined: one of them is none. */
-export const tokensOf = (names: unknown): ReadonlyArray<ChannelToken> | undefined => {
-  if (!Array.isArray(names) || names.some((name) => typeof name !== "string")) return undefined
-  const tokens = [...new Set(names)].map(channelToken)
-  return tokens.every(isChannelToken) ? tokens : undefined
-}
-
-const dataOf = ({ data }: ParsedLine, { endpoints, vapidKey, vapidKeys }: Rules) => {
-  const key = vapidKey === undefined ? {} : { vapid_public_key: vapidKey }
-  const checked = checkedData({ ...key, ...data }, endpoints, vapidKeys)
-  return "endpoint" in checked
-    ? checked
-    : checked.map(({ description, name }) => `${name?.replace(/^data\./, "")}: ${description}`)
-}
-
 /** The subscription of a line, or why there is none. */
 export const check = (text: string, rules: Rules): Checked | NoSubscription => {
   const parsed = parseLine(text)
@@ -79,34 +60,41 @@ export const check = (text: string, rules: Rules): Checked | NoSubscription => {
     : { id, data, vapidKey, user, channels }
 }
 
-// Parses a line of an import: a subscription as browsers and the package web-push write it, or a
-// row of OneSignal's CSV export, as JSON. Pure.
+const dataOf = ({ data }: ParsedLine, { endpoints, vapidKey, vapidKeys }: Rules) => {
+  const key = vapidKey === undefined ? {} : { vapid_public_key: vapidKey }
+  const checked = checkedData({ ...key, ...data }, endpoints, vapidKeys)
+  return "endpoint" in checked
+    ? checked
+    : checked.map(({ description, name }) => `${name?.replace(/^data\./, "")}: ${description}`)
+}
 
-interface ParsedLine {
-  /** The subscription, unchecked. */
-  readonly data: JsonObject
-  /** The user and the channels that the line names, unchecked. */
-  readonly user: unknown
-  readonly channels: unknown
+const userOf = (given: unknown, id: string, { policy, users }: Rules): User | string => {
+  if (given === undefined) return users.named(standInOf(id))
+  const name = userTextOf(given)
+  if (typeof name !== "string") return "Must be a string"
+  return users.find(policy === undefined ? name : `${policy}:${name}`)
+}
+
+/** Names of channels as they stand in subjects; undefined: one of them is none. */
+export const tokensOf = (names: unknown): ReadonlyArray<ChannelToken> | undefined => {
+  if (!Array.isArray(names) || names.some((name) => typeof name !== "string")) return undefined
+  const tokens = [...new Set(names)].map(channelToken)
+  return tokens.every(isChannelToken) ? tokens : undefined
 }
 
 /**
- * A line without a subscription. refused: why. passed: why it is passed over: "skipped" is a row of
- * an app or of a browser that left, "keyless" one of a browser whose keys were not exported.
+ * The subscription of a line. Its id and timestamp are those of another store, where they may be
+ * anything.
  */
-type NoSubscription =
-  | { readonly refused: string }
-  | { readonly passed: "skipped" | "keyless" }
-
-const isText = (value: unknown): value is string => typeof value === "string" && value !== ""
-/** Empty cells of a CSV file are no values. */
-const cellOf = (cell: unknown): unknown => (cell === "" || cell === null ? undefined : cell)
-
-/** Whether a row says that its browser takes no pushes any more: OneSignal exports these, too. */
-const isUnsubscribed = (row: JsonObject): boolean => {
-  const type = cellOf(row["notification_types"])
-  const isOff = /^(t|true)$/i.test(String(row["invalid_identifier"]))
-  return isOff || (type !== undefined && Number(type) <= 0)
+const parseLine = (text: string): ParsedLine | NoSubscription => {
+  const parsed = parseWhole(text)
+  if (typeof parsed !== "string" && "loss" in parsed) return { refused: parsed.loss }
+  const json = typeof parsed === "string" ? undefined : parsed.json
+  if (!isObject(json)) return { refused: "Expected a JSON object" }
+  if (Object.hasOwn(json, "identifier") && !Object.hasOwn(json, "endpoint"))
+    return parseOneSignal(json)
+  const { channels, id: _, last_modified: __, user, ...data } = json
+  return { data, user: cellOf(user), channels: cellOf(channels) }
 }
 
 const parseOneSignal = (row: JsonObject): ParsedLine | NoSubscription => {
@@ -125,25 +113,31 @@ const parseOneSignal = (row: JsonObject): ParsedLine | NoSubscription => {
   return { data, user: cellOf(user), channels: cellOf(row["channels"]) }
 }
 
-/**
- * The subscription of a line. Its id and timestamp are those of another store, where they may be
- * anything.
- */
-const parseLine = (text: string): ParsedLine | NoSubscription => {
-  const parsed = parseWhole(text)
-  if (typeof parsed !== "string" && "loss" in parsed) return { refused: parsed.loss }
-  const json = typeof parsed === "string" ? undefined : parsed.json
-  if (!isObject(json)) return { refused: "Expected a JSON object" }
-  if (Object.hasOwn(json, "identifier") && !Object.hasOwn(json, "endpoint"))
-    return parseOneSignal(json)
-  const { channels, id: _, last_modified: __, user, ...data } = json
-  return { data, user: cellOf(user), channels: cellOf(channels) }
+interface ParsedLine {
+  /** The subscription, unchecked. */
+  readonly data: JsonObject
+  /** The user and the channels that the line names, unchecked. */
+  readonly user: unknown
+  readonly channels: unknown
 }
 
-// Reads a file line by line.
+/**
+ * A line without a subscription. refused: why. passed: why it is passed over: "skipped" is a row of
+ * an app or of a browser that left, "keyless" one of a browser whose keys were not exported.
+ */
+type NoSubscription = { readonly refused: string } | { readonly passed: "skipped" | "keyless" }
 
-/** Characters of a line. A subscription has at most 4 KiB, and 200 names of channels 50 KiB. */
-const lineMax = 65_536
+const isText = (value: unknown): value is string => typeof value === "string" && value !== ""
+
+/** Empty cells of a CSV file are no values. */
+const cellOf = (cell: unknown): unknown => (cell === "" || cell === null ? undefined : cell)
+
+/** Whether a row says that its browser takes no pushes any more: OneSignal exports these, too. */
+const isUnsubscribed = (row: JsonObject): boolean => {
+  const type = cellOf(row["notification_types"])
+  const isOff = /^(t|true)$/i.test(String(row["invalid_identifier"]))
+  return isOff || (type !== undefined && Number(type) <= 0)
+}
 
 export interface Line {
   /** From 1 on. */
@@ -173,3 +167,6 @@ export async function* linesOf(input: AsyncIterable<string>): AsyncGenerator<Lin
   }
   if (rest !== "" || isLong) yield lineOf(rest)
 }
+
+/** Characters of a line. A subscription has at most 4 KiB, and 200 names of channels 50 KiB. */
+const lineMax = 65_536

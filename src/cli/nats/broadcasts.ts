@@ -1,4 +1,7 @@
-// The argument BROADCAST of verbs: the sequence of the broadcast's command in LOG.
+// How verbs find broadcasts: by the argument BROADCAST, the sequence of the broadcast's command in
+// LOG, and by a publisher who lost a right.
+
+import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import { scheduledBroadcasts } from "#broadcasts/states.ts"
@@ -6,6 +9,7 @@ import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
+import { failed } from "../terminal/output.ts"
 
 /** The id of a broadcast. NATS would refuse a sequence below 1 with an unclear error. */
 export const broadcastArgument = Argument.Int("broadcast").pipe(
@@ -30,10 +34,10 @@ export const demandBroadcast = Effect.fnUntraced(function* (broadcast: number) {
   return origin ?? (yield* failed(`broadcast ${broadcast} cannot be read`))
 })
 
-// Says which scheduled broadcasts start although their publisher lost a right: rights count when a
-// broadcast is accepted.
-
-/** Prints the broadcasts that `principal` published; with `channel`, only those to it. */
+/**
+ * Prints the scheduled broadcasts that `principal` published; with `channel`, only those to it.
+ * They start although their publisher lost a right: rights count when a broadcast is accepted.
+ */
 export const printLeftStanding = Effect.fnUntraced(function* (
   principal: string,
   channel?: ChannelToken

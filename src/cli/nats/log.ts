@@ -1,17 +1,18 @@
-// Verbs store nothing that a full stream or bucket has no room for, and say how to make it larger.
+// What verbs check before and after they append to LOG: a full stream or bucket stores nothing, and
+// the projection must have applied what was appended.
 import * as Effect from "effect/Effect"
 import { bucketState, type StreamState, streamState } from "#nats/admin/maintenance.ts"
+import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import type { BucketOf } from "#nats/kv/values.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
 import { isFull } from "#nats/watch/space.ts"
 import { type BucketName, bucketStream, type EntryKey } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import type { StreamSpec } from "#streams/spec.ts"
-import { failed } from "../terminal/output.ts"
-import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
-import { Buckets } from "#nats/kv/bucket.ts"
-import type { BucketOf } from "#nats/kv/values.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
+import { failed } from "../terminal/output.ts"
 
 /** Fails with VerbFailed if there is no LOG. */
 export const demandLog = Effect.gen(function* () {
@@ -35,19 +36,14 @@ export const demandRoom = Effect.fnUntraced(function* (
   }
 })
 
-// Waits until the projection has applied what a verb appended to LOG.
-
-const notApplied =
-  "this is in LOG, but no projection runs to apply it: it takes effect once a service runs"
-const noRoom = (stream: string) =>
-  `this is in LOG, but ${stream} has no room for it: it takes effect once there is room; ` +
-  remedyOf(stream)
-
-const reached = Effect.fnUntraced(function* (seq: number) {
-  const applied = (yield* Watermark).reached(seq, appliedMillis)
-  return yield* Effect.catchReason(applied, "NatsUnavailable", "NotApplied", () =>
-    Effect.fail(failed(notApplied))
-  )
+/** Fails with VerbFailed if the message at `seq` is not applied to `key` in time. */
+export const untilApplied = Effect.fnUntraced(function* <
+  K extends EntryKey<"publishers" | "token"> | EntryKey<"registration">
+>(bucket: BucketOf<K>, key: K, seq: number) {
+  yield* reached(seq)
+  const entry = yield* (yield* Buckets).get(bucket, key)
+  const value = entry?.value as { readonly seq: number } | undefined
+  if ((value?.seq ?? 0) < seq) return yield* failed(noRoom(bucketStream(bucket)))
 })
 
 /** Fails with VerbFailed if the message at `seq` is not applied in time, to any bucket. */
@@ -64,12 +60,16 @@ export const isRejected = Effect.fnUntraced(function* (seq: number) {
   return (yield* (yield* EventLog).last("log", subjects.rejected(seq))) !== undefined
 })
 
-/** Fails with VerbFailed if the message at `seq` is not applied to `key` in time. */
-export const untilApplied = Effect.fnUntraced(function* <
-  K extends EntryKey<"publishers" | "token"> | EntryKey<"registration">
->(bucket: BucketOf<K>, key: K, seq: number) {
-  yield* reached(seq)
-  const entry = yield* (yield* Buckets).get(bucket, key)
-  const value = entry?.value as { readonly seq: number } | undefined
-  if ((value?.seq ?? 0) < seq) return yield* failed(noRoom(bucketStream(bucket)))
+const reached = Effect.fnUntraced(function* (seq: number) {
+  const applied = (yield* Watermark).reached(seq, appliedMillis)
+  return yield* Effect.catchReason(applied, "NatsUnavailable", "NotApplied", () =>
+    Effect.fail(failed(notApplied))
+  )
 })
+
+const notApplied =
+  "this is in LOG, but no projection runs to apply it: it takes effect once a service runs"
+
+const noRoom = (stream: string) =>
+  `this is in LOG, but ${stream} has no room for it: it takes effect once there is room; ` +
+  remedyOf(stream)

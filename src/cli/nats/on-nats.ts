@@ -2,6 +2,9 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Config from "effect/Config"
+import * as Console from "effect/Console"
+import type * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -10,17 +13,26 @@ import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
-import type { AppendConflict, NatsUnavailable, NoStorage, StartRefused } from "#nats/connection/errors.ts"
+import type {
+  AppendConflict,
+  NatsUnavailable,
+  NoStorage,
+  StartRefused
+} from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { remedyOf } from "#nats/watch/fullness.ts"
-import { inboxPrefixFault, type NatsTlsFiles, natsTlsFault, natsTlsFiles, natsTlsSettings, natsUrlFault } from "#settings/addresses.ts"
+import {
+  inboxPrefixFault,
+  type NatsTlsFiles,
+  natsTlsFault,
+  natsTlsFiles,
+  natsTlsSettings,
+  natsUrlFault
+} from "#settings/addresses.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
 import { named, objectFlag } from "../terminal/input.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/output.ts"
-import * as Console from "effect/Console"
-import type * as Argument from "effect/cli/Argument"
-import * as Command from "effect/cli/Command"
 
 /** A flag whose default is the value of a setting. */
 const flagOf = (name: string, placeholder: string, setting: string, description: string) =>
@@ -39,6 +51,7 @@ const tlsFlag = (key: keyof NatsTlsFiles, description: string) =>
     `${description}; a PEM file (${natsTlsSettings[key]})`
   )
 
+/** The flags of every verb that uses NATS. */
 export const natsFlags = {
   nats: flagOf(
     "nats",
@@ -70,67 +83,7 @@ export const natsFlags = {
 
 type NatsFlags = { readonly [K in keyof typeof natsFlags]: Option.Option<string> }
 
-const urlDefault = "nats://127.0.0.1:4222"
-
-const reasonOf = ({ cause }: NatsUnavailable) =>
-  withoutSecrets(cause instanceof Error ? cause.message : String(cause))
-
 type Failure = NatsUnavailable | NoStorage | StartRefused | AppendConflict | VerbFailed
-
-const inWords = (url: string, error: Failure): string => {
-  if (error._tag === "VerbFailed" || error._tag === "NoStorage" || error._tag === "StartRefused")
-    return error.message
-  if (error._tag === "AppendConflict") return `another process writes to ${error.subject}`
-  if (error.reason._tag === "NoRoom")
-    return `${error.reason.stream} has no room: ${remedyOf(error.reason.stream)}`
-  if (error.reason._tag === "NotConnected")
-    return (
-      `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, ` +
-      "and is --nats right?"
-    )
-  return `NATS at ${hostsOf(url)} failed (${error.operation}: ${reasonOf(error)})`
-}
-
-// The log goes to stderr: stdout has only the verb's output.
-const toStderr = Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, printable))])
-
-/** The names in subjects of this user. Fails if one cannot stand in a subject. */
-const namesIn = Effect.fnUntraced(function* ({ inboxPrefix, jsDomain }: NatsFlags) {
-  for (const [name, flag] of [
-    ["--inbox-prefix or BELLCAST_NATS_INBOX_PREFIX", inboxPrefix],
-    ["--js-domain", jsDomain]
-  ] as const) {
-    const fault = Option.isNone(flag) ? undefined : inboxPrefixFault(flag.value)
-    if (fault !== undefined) return yield* failed(`${name}: ${fault}`)
-  }
-  return {
-    inboxPrefix: Option.getOrUndefined(inboxPrefix),
-    jsDomain: Option.getOrUndefined(jsDomain)
-  }
-})
-
-/** The address in the flags, if any. Fails if the flags contradict each other. */
-const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
-  const url = Option.getOrUndefined(given)
-  const urlFault = url === undefined ? undefined : natsUrlFault(url)
-  if (urlFault !== undefined) return yield* failed(`--nats or BELLCAST_NATS_URL: ${urlFault}`)
-  const tlsFault = natsTlsFault(url, tls)
-  if (tlsFault !== undefined) return yield* failed(tlsFault)
-  return url
-})
-
-/**
- * Address of the embedded server. `startIt`: start it, until the scope ends, if it does not run.
- */
-const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
-  const dataDir = yield* Effect.orDie(settings.dataDir)
-  const folder = folderAt(join(dataDir, "nats"))
-  if (startIt && existsSync(folder.store) && (yield* Effect.promise(() => released(folder, 0)))) {
-    const server = embeddedServer(dataDir).pipe(Effect.mapError(failedBy))
-    return (yield* server).url
-  }
-  return (yield* Effect.promise(() => addressIn(folder)))?.url ?? urlDefault
-})
 
 /**
  * Runs a verb with a connection of its own. A failure is printed as one line, and the exit code is
@@ -150,7 +103,65 @@ export const onNats =
       )
     }).pipe(Effect.scoped, noted, Effect.provide(toStderr))
 
-// A verb `show`: prints one thing that NATS has, as text or as one JSON object.
+/** The address in the flags, if any. Fails if the flags contradict each other. */
+const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
+  const url = Option.getOrUndefined(given)
+  const urlFault = url === undefined ? undefined : natsUrlFault(url)
+  if (urlFault !== undefined) return yield* failed(`--nats or BELLCAST_NATS_URL: ${urlFault}`)
+  const tlsFault = natsTlsFault(url, tls)
+  if (tlsFault !== undefined) return yield* failed(tlsFault)
+  return url
+})
+
+/** The names in subjects of this user. Fails if one cannot stand in a subject. */
+const namesIn = Effect.fnUntraced(function* ({ inboxPrefix, jsDomain }: NatsFlags) {
+  for (const [name, flag] of [
+    ["--inbox-prefix or BELLCAST_NATS_INBOX_PREFIX", inboxPrefix],
+    ["--js-domain", jsDomain]
+  ] as const) {
+    const fault = Option.isNone(flag) ? undefined : inboxPrefixFault(flag.value)
+    if (fault !== undefined) return yield* failed(`${name}: ${fault}`)
+  }
+  return {
+    inboxPrefix: Option.getOrUndefined(inboxPrefix),
+    jsDomain: Option.getOrUndefined(jsDomain)
+  }
+})
+
+/**
+ * Address of the embedded server. `startIt`: start it, until the scope ends, if it does not run.
+ */
+const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
+  const dataDir = yield* Effect.orDie(settings.dataDir)
+  const folder = folderAt(join(dataDir, "nats"))
+  if (startIt && existsSync(folder.store) && (yield* Effect.promise(() => released(folder, 0)))) {
+    const server = embeddedServer(dataDir).pipe(Effect.mapError(failedBy))
+    return (yield* server).url
+  }
+  return (yield* Effect.promise(() => addressIn(folder)))?.url ?? urlDefault
+})
+
+const urlDefault = "nats://127.0.0.1:4222"
+
+const inWords = (url: string, error: Failure): string => {
+  if (error._tag === "VerbFailed" || error._tag === "NoStorage" || error._tag === "StartRefused")
+    return error.message
+  if (error._tag === "AppendConflict") return `another process writes to ${error.subject}`
+  if (error.reason._tag === "NoRoom")
+    return `${error.reason.stream} has no room: ${remedyOf(error.reason.stream)}`
+  if (error.reason._tag === "NotConnected")
+    return (
+      `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, ` +
+      "and is --nats right?"
+    )
+  return `NATS at ${hostsOf(url)} failed (${error.operation}: ${reasonOf(error)})`
+}
+
+const reasonOf = ({ cause }: NatsUnavailable) =>
+  withoutSecrets(cause instanceof Error ? cause.message : String(cause))
+
+// The log goes to stderr: stdout has only the verb's output.
+const toStderr = Logger.layer([Logger.withConsoleError(Logger.map(Logger.formatLogFmt, printable))])
 
 interface Shown<I, A, R> {
   /** The argument that names the thing. */
@@ -161,6 +172,7 @@ interface Shown<I, A, R> {
   readonly example: Command.Command.Example
 }
 
+/** A verb `show`, with its flags: prints the thing as text or as one JSON object. */
 export const showOne = <I, A, R>({ description, example, named, read, textOf }: Shown<I, A, R>) =>
   Command.make("show", { named, json: objectFlag, ...natsFlags }, ({ json, named, ...nats }) =>
     read(named).pipe(

@@ -1,17 +1,19 @@
-// The user whom a verb is given: an id, or the pseudonym that `audit` prints.
+// The users and groups whom verbs are given: ids, pseudonyms that `audit` prints, and mail
+// addresses. Addresses are personal data and are never stored: the user id secret makes the id, as
+// the gateway makes it.
 import * as Effect from "effect/Effect"
-import type { User } from "#identity/identity.ts"
-import { isUserToken } from "#streams/tokens.ts"
-import { failed, failedBy } from "../terminal/output.ts"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { natsPolicy, nobodyIdFault, policyOf } from "#domain/publisher.ts"
+import type { User } from "#identity/identity.ts"
 import { isAddressHmac, principalNames, userFault } from "#identity/principals.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 import { identitySettings, kindOf } from "#identity/settings.ts"
 import { checkUseridSecret } from "#secrets/adoption.ts"
 import { loadSecrets } from "#secrets/file.ts"
+import { isUserToken } from "#streams/tokens.ts"
 import { ownSettings, valuesOf } from "../terminal/input.ts"
+import { failed, failedBy } from "../terminal/output.ts"
 
 export const userGivenHelp =
   "<policy>:<id> or <policy>:<mail address>, or the pseudonym that audit prints"
@@ -21,54 +23,6 @@ export const userGiven = Effect.fnUntraced(function* (given: string) {
   if (isUserToken(given)) return { id: given, user: given } satisfies User
   const found = (yield* ownUsers).find(given)
   return typeof found === "string" ? yield* failed(`${given}: ${found}`) : found
-})
-
-// The principal of a user or a group that an operator names by a mail address. Addresses are
-// personal data and are never stored: the user id secret makes the id, as the gateway makes it.
-
-const missing =
-  "this user needs BELLCAST_USERID_HMAC_SECRET here, as the service has it (or secrets.json of " +
-  "the embedded server, in BELLCAST_DATA_DIR): an HMAC stands for a user, and for a mail address"
-
-/**
- * The secret from the settings, or from the file beside the embedded server. Fails where there is
- * none, or another one than the service's.
- */
-const secretOf = Effect.gen(function* () {
-  const own = yield* ownSettings("dataDir", "useridHmacSecret")
-  const secret = yield* Option.match(own.useridHmacSecret, {
-    onSome: Effect.succeed,
-    onNone: () =>
-      Effect.mapBoth(loadSecrets(own.dataDir), {
-        onFailure: () => failed(missing),
-        onSuccess: (file) => Redacted.make(file.useridHmacSecret)
-      })
-  })
-  yield* Effect.catchTag(checkUseridSecret(secret), "SecretsFault", (fault) =>
-    Effect.fail(failedBy(fault))
-  )
-  return Redacted.value(secret)
-})
-
-/**
- * Why nobody can have a principal: its policy is none of ours, nor one that the settings name. The
- * settings may stand elsewhere; then only modules of an operator are unknown here.
- */
-export const policyFault = Effect.gen(function* () {
-  const { authPolicies } = yield* valuesOf(identitySettings)
-  return (principal: string): string | undefined => {
-    const policy = policyOf(principal)
-    if (policy === undefined || policy === natsPolicy) return undefined
-    if (authPolicies.some(({ name }) => name === policy)) return undefined
-    if (kindOf(policy) === undefined)
-      return (
-        `there is no policy ${policy}; if it is a module of yours, BELLCAST_AUTH_POLICIES must ` +
-        "be set here, too"
-      )
-    return authPolicies.length === 0
-      ? undefined
-      : `the policy ${policy} is off: BELLCAST_AUTH_POLICIES does not name it`
-  }
 })
 
 /** The principal as it is stored. Fails where the secret is missing or is not the service's. */
@@ -100,3 +54,48 @@ export const ownUsers = Effect.gen(function* () {
 
 /** The pseudonym of a user. Fails where the secret is missing or is not the service's. */
 export const pseudonymOf = (id: string) => Effect.map(secretOf, (secret) => pseudonyms(secret)(id))
+
+/**
+ * Why nobody can have a principal: its policy is none of ours, nor one that the settings name. The
+ * settings may stand elsewhere; then only modules of an operator are unknown here.
+ */
+export const policyFault = Effect.gen(function* () {
+  const { authPolicies } = yield* valuesOf(identitySettings)
+  return (principal: string): string | undefined => {
+    const policy = policyOf(principal)
+    if (policy === undefined || policy === natsPolicy) return undefined
+    if (authPolicies.some(({ name }) => name === policy)) return undefined
+    if (kindOf(policy) === undefined)
+      return (
+        `there is no policy ${policy}; if it is a module of yours, BELLCAST_AUTH_POLICIES must ` +
+        "be set here, too"
+      )
+    return authPolicies.length === 0
+      ? undefined
+      : `the policy ${policy} is off: BELLCAST_AUTH_POLICIES does not name it`
+  }
+})
+
+/**
+ * The secret from the settings, or from the file beside the embedded server. Fails where there is
+ * none, or another one than the service's.
+ */
+const secretOf = Effect.gen(function* () {
+  const own = yield* ownSettings("dataDir", "useridHmacSecret")
+  const secret = yield* Option.match(own.useridHmacSecret, {
+    onSome: Effect.succeed,
+    onNone: () =>
+      Effect.mapBoth(loadSecrets(own.dataDir), {
+        onFailure: () => failed(missing),
+        onSuccess: (file) => Redacted.make(file.useridHmacSecret)
+      })
+  })
+  yield* Effect.catchTag(checkUseridSecret(secret), "SecretsFault", (fault) =>
+    Effect.fail(failedBy(fault))
+  )
+  return Redacted.value(secret)
+})
+
+const missing =
+  "this user needs BELLCAST_USERID_HMAC_SECRET here, as the service has it (or secrets.json of " +
+  "the embedded server, in BELLCAST_DATA_DIR): an HMAC stands for a user, and for a mail address"

@@ -4,7 +4,12 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { laterStart } from "#domain/broadcast-start.ts"
 import { changeIn, isPlannedAt } from "#domain/broadcast-state.ts"
-import { consumerState, purgeSubjects, resetConsumer, streamState } from "#nats/admin/maintenance.ts"
+import {
+  consumerState,
+  purgeSubjects,
+  resetConsumer,
+  streamState
+} from "#nats/admin/maintenance.ts"
 import { isSameTime } from "#nats/follower/marks.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"

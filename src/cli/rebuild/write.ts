@@ -1,20 +1,22 @@
 // Makes the buckets of the server equal to those in memory: reads them once and writes only what
 // differs. Meanwhile a bucket that must change is marked as unbuilt, so that no process starts if
-// this one dies half-way.
+// this one dies half-way, and planning and delivery are paused while lost buckets are rebuilt: a
+// worker that reads half of a channel would treat the other half as gone.
 import * as Effect from "effect/Effect"
+import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets, builtMillis } from "#nats/kv/bucket.ts"
 import { eachStored } from "#nats/kv/entries.ts"
 import type { MemoryBuckets } from "#nats/kv/memory-buckets.ts"
 import type { Meta } from "#nats/kv/values.ts"
-import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
-import { failed, type VerbFailed, note } from "../terminal/output.ts"
-import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
+import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
 import { consumers } from "#streams/index.ts"
+import { failed, note, type VerbFailed } from "../terminal/output.ts"
 
 /** A batch of the group commit has at most 500 messages. */
 const putsAtOnce = 1_000
+
 const removalsAtOnce = 64
 
 interface Put {
@@ -31,90 +33,6 @@ interface Difference {
   readonly removals: ReadonlyArray<number>
   readonly meta: { readonly text: string | undefined; readonly revision: number }
 }
-
-const compare = Effect.fnUntraced(function* (bucket: BucketName, memory: MemoryBuckets) {
-  const missing = new Map(memory.entries(bucket))
-  missing.delete(metaKey)
-  const puts: Array<Put> = []
-  const removals: Array<number> = []
-  let meta: Difference["meta"] = { text: undefined, revision: 0 }
-  yield* eachStored(bucket, (key, text, revision) => {
-    const wanted = missing.get(key)
-    missing.delete(key)
-    if (key === metaKey) meta = { text, revision }
-    else if (wanted === undefined) removals.push(revision)
-    else if (wanted.text !== text) puts.push({ key, text: wanted.text, revision })
-  })
-  for (const [key, { text }] of missing) puts.push({ key, text, revision: 0 })
-  return { bucket, puts, removals, meta } satisfies Difference
-})
-
-const changesOf = ({ puts, removals }: Difference): number => puts.length + removals.length
-
-const noRoom = (bucket: BucketName) =>
-  failed(
-    `${bucketStream(bucket)} has no room for what the streams hold: ` +
-      "make it larger, run it again"
-  )
-
-const put = Effect.fnUntraced(function* (bucket: BucketName, { key, revision, text }: Put) {
-  const { putText } = yield* Buckets
-  return yield* putText(bucket, key, text, revision).pipe(
-    Effect.catchTag("AppendConflict", () =>
-      Effect.fail(
-        failed(
-          `somebody else writes ${bucketStream(bucket)}: ` +
-            "stop projection and tally, run it again"
-        )
-      )
-    ),
-    Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.fail(noRoom(bucket)))
-  )
-})
-
-/**
- * Removes the present entry first: a killed nats-server 2.15 brings back what was overwritten, once
- * the key is removed for good. Nobody reads the bucket meanwhile, as its `meta` says.
- */
-const replace = Effect.fnUntraced(function* (bucket: BucketName, each: Put) {
-  const { remove } = yield* Buckets
-  if (each.revision !== 0) yield* remove(bucket, each.revision)
-  yield* put(bucket, { ...each, revision: 0 })
-})
-
-/** Writes the difference. Returns the revision of `meta`. */
-const apply = Effect.fnUntraced(function* (difference: Difference) {
-  const { bucket, meta, puts, removals } = difference
-  if (changesOf(difference) === 0) return meta.revision
-  // First, as a full bucket then has room for the rest. A bucket without these is less wrong.
-  const { remove } = yield* Buckets
-  yield* Effect.forEach(removals, (each) => remove(bucket, each), {
-    concurrency: removalsAtOnce,
-    discard: true
-  })
-  const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
-  const text = JSON.stringify({ ...former, unbuilt: true })
-  const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
-  // Readers may take the bucket as built a little longer.
-  yield* Effect.sleep(2 * builtMillis)
-  yield* Effect.forEach(puts, (each) => replace(bucket, each), {
-    concurrency: putsAtOnce,
-    discard: true
-  })
-  return revision
-})
-
-/** Revisions in a checkpoint are those of the memory: replaces them by those of the server. */
-const metaText = Effect.fnUntraced(function* (memory: MemoryBuckets, bucket: BucketName) {
-  const text = memory.entries(bucket).get(metaKey)?.text ?? JSON.stringify({ v: 1 })
-  const meta = JSON.parse(text) as Meta
-  if (meta.mark === undefined) return text
-  const { revision } = yield* Buckets
-  const revisions: Partial<Record<BucketName, number>> = {}
-  for (const name of Object.keys(meta.mark.revisions) as Array<BucketName>)
-    revisions[name] = yield* revision(name)
-  return JSON.stringify({ ...meta, mark: { ...meta.mark, revisions } })
-})
 
 /** Returns how many entries of each bucket were written or removed. Run it under the leases. */
 export const writeBuckets = Effect.fnUntraced(function* (
@@ -139,54 +57,88 @@ export const writeBuckets = Effect.fnUntraced(function* (
   }))
 })
 
-// Pauses planning and delivery while lost buckets are rebuilt: a worker that reads half of a
-// channel would treat the other half as gone.
+const compare = Effect.fnUntraced(function* (bucket: BucketName, memory: MemoryBuckets) {
+  const missing = new Map(memory.entries(bucket))
+  missing.delete(metaKey)
+  const puts: Array<Put> = []
+  const removals: Array<number> = []
+  let meta: Difference["meta"] = { text: undefined, revision: 0 }
+  yield* eachStored(bucket, (key, text, revision) => {
+    const wanted = missing.get(key)
+    missing.delete(key)
+    if (key === metaKey) meta = { text, revision }
+    else if (wanted === undefined) removals.push(revision)
+    else if (wanted.text !== text) puts.push({ key, text: wanted.text, revision })
+  })
+  for (const [key, { text }] of missing) puts.push({ key, text, revision: 0 })
+  return { bucket, puts, removals, meta } satisfies Difference
+})
+
+const changesOf = ({ puts, removals }: Difference): number => puts.length + removals.length
+
+/** Writes the difference. Returns the revision of `meta`. */
+const apply = Effect.fnUntraced(function* (difference: Difference) {
+  const { bucket, meta, puts, removals } = difference
+  if (changesOf(difference) === 0) return meta.revision
+  // First, as a full bucket then has room for the rest. A bucket without these is less wrong.
+  const { remove } = yield* Buckets
+  yield* Effect.forEach(removals, (each) => remove(bucket, each), {
+    concurrency: removalsAtOnce,
+    discard: true
+  })
+  const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
+  const text = JSON.stringify({ ...former, unbuilt: true })
+  const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
+  // Readers may take the bucket as built a little longer.
+  yield* Effect.sleep(2 * builtMillis)
+  yield* Effect.forEach(puts, (each) => replace(bucket, each), {
+    concurrency: putsAtOnce,
+    discard: true
+  })
+  return revision
+})
 
 /**
- * How long a pause lasts without renewal: if a rebuild is killed, the operator has time to run it
- * again before work resumes on half of the buckets.
+ * Removes the present entry first: a killed nats-server 2.15 brings back what was overwritten, once
+ * the key is removed for good. Nobody reads the bucket meanwhile, as its `meta` says.
  */
-const pauseMillis = 60 * 60_000
-const lookMillis = 100
+const replace = Effect.fnUntraced(function* (bucket: BucketName, each: Put) {
+  const { remove } = yield* Buckets
+  if (each.revision !== 0) yield* remove(bucket, each.revision)
+  yield* put(bucket, { ...each, revision: 0 })
+})
 
-/**
- * Longest wait for messages without an acknowledgement. A worker reads the buckets when it gets a
- * message, within milliseconds; what it reads again after a failure, it reads within
- * `appliedMillis`. Retries that wait for their time count too, and may wait for
- * hours: they are not delivered before the pause ends.
- */
-const unacknowledgedMillis = 5_000
-
-const pauseAll = Effect.gen(function* () {
-  // The server ends the pause by its own clock.
-  const { serverMillis } = yield* readServerTime
-  const until = serverMillis + pauseMillis
-  yield* Effect.forEach(
-    consumers,
-    ({ consumer, stream }) => pauseConsumer(stream, consumer, until),
-    { discard: true }
+const put = Effect.fnUntraced(function* (bucket: BucketName, { key, revision, text }: Put) {
+  const { putText } = yield* Buckets
+  return yield* putText(bucket, key, text, revision).pipe(
+    Effect.catchTag("AppendConflict", () =>
+      Effect.fail(
+        failed(
+          `somebody else writes ${bucketStream(bucket)}: ` +
+            "stop projection and tally, run it again"
+        )
+      )
+    ),
+    Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.fail(noRoom(bucket)))
   )
 })
-const resumeAll = Effect.forEach(
-  consumers,
-  ({ consumer, stream }) => resumeConsumer(stream, consumer),
-  { discard: true }
-)
 
-const nothingUnacknowledged = Effect.gen(function* () {
-  for (let announced = false; ; announced = true) {
-    const states = yield* Effect.forEach(consumers, ({ consumer, stream }) =>
-      consumerState(stream, consumer)
-    )
-    const unacknowledged = states.reduce((sum, state) => sum + (state?.num_ack_pending ?? 0), 0)
-    if (unacknowledged === 0) return
-    if (!announced)
-      yield* note(
-        `waiting for ${unacknowledged} messages that workers have in hand, ` +
-          `at most ${unacknowledgedMillis / 1000} s`
-      )
-    yield* Effect.sleep(lookMillis)
-  }
+const noRoom = (bucket: BucketName) =>
+  failed(
+    `${bucketStream(bucket)} has no room for what the streams hold: ` +
+      "make it larger, run it again"
+  )
+
+/** Revisions in a checkpoint are those of the memory: replaces them by those of the server. */
+const metaText = Effect.fnUntraced(function* (memory: MemoryBuckets, bucket: BucketName) {
+  const text = memory.entries(bucket).get(metaKey)?.text ?? JSON.stringify({ v: 1 })
+  const meta = JSON.parse(text) as Meta
+  if (meta.mark === undefined) return text
+  const { revision } = yield* Buckets
+  const revisions: Partial<Record<BucketName, number>> = {}
+  for (const name of Object.keys(meta.mark.revisions) as Array<BucketName>)
+    revisions[name] = yield* revision(name)
+  return JSON.stringify({ ...meta, mark: { ...meta.mark, revisions } })
 })
 
 /**
@@ -213,5 +165,54 @@ export const pauseWork = Effect.gen(function* () {
       kept = false
       return resumeAll
     })
+  }
+})
+
+/**
+ * How long a pause lasts without renewal: if a rebuild is killed, the operator has time to run it
+ * again before work resumes on half of the buckets.
+ */
+const pauseMillis = 60 * 60_000
+
+const lookMillis = 100
+
+/**
+ * Longest wait for messages without an acknowledgement. A worker reads the buckets when it gets a
+ * message, within milliseconds; what it reads again after a failure, it reads within
+ * `appliedMillis`. Retries that wait for their time count too, and may wait for
+ * hours: they are not delivered before the pause ends.
+ */
+const unacknowledgedMillis = 5_000
+
+const pauseAll = Effect.gen(function* () {
+  // The server ends the pause by its own clock.
+  const { serverMillis } = yield* readServerTime
+  const until = serverMillis + pauseMillis
+  yield* Effect.forEach(
+    consumers,
+    ({ consumer, stream }) => pauseConsumer(stream, consumer, until),
+    { discard: true }
+  )
+})
+
+const resumeAll = Effect.forEach(
+  consumers,
+  ({ consumer, stream }) => resumeConsumer(stream, consumer),
+  { discard: true }
+)
+
+const nothingUnacknowledged = Effect.gen(function* () {
+  for (let announced = false; ; announced = true) {
+    const states = yield* Effect.forEach(consumers, ({ consumer, stream }) =>
+      consumerState(stream, consumer)
+    )
+    const unacknowledged = states.reduce((sum, state) => sum + (state?.num_ack_pending ?? 0), 0)
+    if (unacknowledged === 0) return
+    if (!announced)
+      yield* note(
+        `waiting for ${unacknowledged} messages that workers have in hand, ` +
+          `at most ${unacknowledgedMillis / 1000} s`
+      )
+    yield* Effect.sleep(lookMillis)
   }
 })

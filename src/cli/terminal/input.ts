@@ -1,4 +1,5 @@
-// Arguments and flags in the forms that several verbs have.
+// What verbs are given: arguments and flags in the forms that several of them have, times and spans
+// in flags, and the settings of the service where a verb runs.
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -51,8 +52,6 @@ export const limitFlag = number("limit", "N").pipe(
     (limit) => `Expected a whole number from 1 on, got ${limit}`
   )
 )
-
-// Times and spans in flags. What `--help` calls TIME and SPAN is read here, and nowhere else.
 
 const dateOrTime =
   /^(?:(\d{4}-\d\d-\d\d)(?:T(?=\d)|$))?(?:(\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)?)?$/i
@@ -138,8 +137,6 @@ export const spanFlag = (name: string, description: string) =>
       (text) => `Expected a span such as 90d, 12h, 30m or 45s, got ${text}`
     )
   )
-
-// Settings of the service, where a verb runs: those of its environment or settings file.
 
 /** The values of a table. Fails with every fault at once. */
 export const valuesOf = <C extends Table>(table: C) =>

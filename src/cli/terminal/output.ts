@@ -1,4 +1,5 @@
-// Tables for the terminal, and JSON for programs.
+// What verbs print: tables and JSON to standard output; notes, failures and errors of the command
+// line to standard error.
 import * as Console from "effect/Console"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliOutput from "effect/cli/CliOutput"
@@ -8,6 +9,23 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { printable, printableJson } from "#telemetry/printable.ts"
 import { withoutSecrets } from "#telemetry/redaction.ts"
+
+/** Prints rows: a line of JSON for each, or a table. */
+export const printRows = <R>(json: boolean, rows: ReadonlyArray<R>, shown: Shown<R>) =>
+  json
+    ? Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
+    : Console.log(tableOr(rows, shown))
+
+/** A table of rows, or the line in its place. */
+export const tableOr = <R>(rows: ReadonlyArray<R>, { cellsOf, heading, none }: Shown<R>): string =>
+  rows.length === 0 ? none : table(heading, rows.map(cellsOf))
+
+interface Shown<R> {
+  readonly heading: ReadonlyArray<string>
+  readonly cellsOf: (row: R) => ReadonlyArray<Cell>
+  /** The line in the place of a table without rows. */
+  readonly none: string
+}
 
 export type Cell = string | number | undefined
 
@@ -28,33 +46,12 @@ export const table = (
   return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n")
 }
 
-interface Shown<R> {
-  readonly heading: ReadonlyArray<string>
-  readonly cellsOf: (row: R) => ReadonlyArray<Cell>
-  /** The line in the place of a table without rows. */
-  readonly none: string
-}
-
-/** A table of rows, or the line in its place. */
-export const tableOr = <R>(rows: ReadonlyArray<R>, { cellsOf, heading, none }: Shown<R>): string =>
-  rows.length === 0 ? none : table(heading, rows.map(cellsOf))
-
-/** Prints rows: a line of JSON for each, or a table. */
-export const printRows = <R>(json: boolean, rows: ReadonlyArray<R>, shown: Shown<R>) =>
-  json
-    ? Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
-    : Console.log(tableOr(rows, shown))
-
-// Messages of a verb beside its output.
-
 /**
  * Prints a message to stderr, so that stdout has only the verb's output. Escapes control
  * characters: the text may come from NATS or another server.
  */
 export const note = (text: string) =>
   Console.error(`bellcast: ${text.split("\n").map(printable).join("\n")}`)
-
-// How a verb fails: with one line on standard error, and the exit code 1.
 
 /** A verb cannot go on. The message is printed. */
 export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
@@ -69,8 +66,6 @@ export const failedBy = ({ message }: { readonly message: string }) => failed(me
 /** Runs a verb, or a part of it, and prints its failure. */
 export const noted = <A, E extends { readonly message: string }, R>(verb: Effect.Effect<A, E, R>) =>
   Effect.tapError(verb, ({ message }) => note(message))
-
-// Errors in a command line: two lines instead of a page of help.
 
 /** Messages quote the command line, where an address of NATS may hold a password. */
 const presenter: CliOutput.Presenter = {
