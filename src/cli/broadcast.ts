@@ -6,6 +6,9 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { listBroadcasts, readOn, readsOfCommandMax } from "#broadcasts/list.ts"
+import { changeState, standingOf } from "#broadcasts/state.ts"
+import { BroadcastWatch, followBroadcast } from "#broadcasts/watch.ts"
 import { BroadcastState, type WantedState } from "#domain/broadcast-state.ts"
 import { millisOf } from "#domain/timestamp.ts"
 import {
@@ -14,11 +17,6 @@ import {
   type Shown,
   viewOf
 } from "#gateway/broadcasts/view.ts"
-import { listBroadcasts } from "#nats/broadcasts/list.ts"
-import { readOn } from "#nats/broadcasts/read-on.ts"
-import { readsOfCommandMax } from "#nats/broadcasts/started-in.ts"
-import { changeState, standingOf } from "#nats/broadcasts/state.ts"
-import { BroadcastWatch, followBroadcast } from "#nats/broadcasts/watch.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/printable.ts"

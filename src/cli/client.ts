@@ -7,8 +7,8 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { firstWords, NotBuilt, scripts, textOf, types } from "#browser/serving/files.ts"
-import { failed, noted, VerbFailed } from "./terminal/failed.ts"
-import { named, onOff } from "./terminal/flags.ts"
+import { named, onOff } from "./terminal/input.ts"
+import { failed, noted, VerbFailed } from "./terminal/output.ts"
 
 const isFree = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) === undefined
 

@@ -2,7 +2,7 @@
 // its rejection recorded. Loops that follow LOG begin again after they died.
 import { Effect, Fiber, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
-import { rebuild } from "#cli/rebuild.ts"
+import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"

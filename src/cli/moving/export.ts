@@ -15,7 +15,7 @@ import { draftOf } from "#secrets/once.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { eachList, registeredChannels } from "#subscriptions/audience.ts"
-import { natsFlags, onNats } from "../nats/nats.ts"
+import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { argument, onOff } from "../terminal/input.ts"
 import { failed, note, type VerbFailed } from "../terminal/output.ts"
 

@@ -23,7 +23,7 @@ import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { registeredChannels } from "#subscriptions/audience.ts"
-import { isRejected, reachedInTime } from "../nats/applied.ts"
+import { isRejected, reachedInTime } from "../nats/log.ts"
 import { failed } from "../terminal/output.ts"
 import type { Checked } from "./line.ts"
 

@@ -1,13 +1,14 @@
 // How verbs find broadcasts: by the argument BROADCAST, the sequence of the broadcast's command in
 // LOG, and by a publisher who lost a right.
-
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
+import { originIn } from "#broadcasts/state.ts"
 import { scheduledBroadcasts } from "#broadcasts/states.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { publisherOf } from "#domain/broadcast-publisher.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { commandKind } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { failed } from "../terminal/output.ts"
 
