@@ -1,8 +1,7 @@
 // Reasons for which a push service refuses a request, in the order of real ones: VAPID,
 // subscription, size, headers.
 import type { IncomingMessage } from "node:http"
-import { senderKeyOf } from "#cli/listen/push-receiver.ts"
-import { checkVapid } from "#cli/listen/push-receiver.ts"
+import { checkVapid, senderKeyOf } from "#cli/listen/push-receiver.ts"
 import type { UserAgent } from "./user-agent.ts"
 
 /** The most that a push service must take (RFC 8030 section 7.2). */

@@ -3,8 +3,7 @@
 
 import { assert, describe, it } from "@effect/vitest"
 import ece from "http_ece"
-import { openPush, receiverKeysFrom, senderKeyOf } from "#cli/listen/push-receiver.ts"
-import { checkVapid } from "#cli/listen/push-receiver.ts"
+import { checkVapid, openPush, receiverKeysFrom, senderKeyOf } from "#cli/listen/push-receiver.ts"
 
 const bytes = (base64url: string) => Buffer.from(base64url, "base64url")
 
