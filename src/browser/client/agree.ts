@@ -1,10 +1,9 @@
 // Makes the device and the service agree on the subscription of this browser. The table in
 // ../README.md, "How device and service agree", has each case; here each step says its reason.
 //
-// The order is that of a power cut at any moment: first the record says what is to be, then the
-// browser subscribes or unsubscribes, then the service is told. What was not reached is done at the
-// next load, and the worker, which renews subscriptions of the record only, never brings back one
-// that ends.
+// A page may be closed between two steps. So the record says first what is to be, then the browser
+// subscribes or unsubscribes, then the service is told; the next load does what is left. The worker
+// renews a subscription of the record only, so it never brings back one that ends.
 import { dayMillis } from "../device/time.ts"
 import type { ConnectOptions } from "../types/client.d.ts"
 import {
@@ -19,7 +18,7 @@ import { BellcastError, failAs } from "./errors.ts"
 import type { Service } from "./service.ts"
 import { type DeviceRecord, type Found, noSubscription, readRecord, saveRecord } from "./storage.ts"
 
-/** A button: pushes here or not, and channels to join. */
+/** A button asked for it: pushes here or not, and channels to join. */
 export interface Wish {
   readonly on: boolean
   readonly join: { [channel: string]: true }
@@ -41,9 +40,9 @@ export class Agreement {
   named = Date.now()
   /** The wish of a button, until it is stored. */
   wish: Wish | undefined
-  /** Checks fully, however short ago that was. Until the record says so. */
+  /** The next agreement checks fully, however short ago the last full check was. */
   isDue = false
-  /** Something was stored, and other pages do not know. */
+  /** The record was stored, and other pages do not know. */
   hasSaved = false
 
   constructor(options: ConnectOptions, service: Service, browser: BrowserPush) {

@@ -6,7 +6,7 @@ import type * as Types from "../types/client.d.ts"
 import type { ConnectOptions, PushState } from "../types/client.d.ts"
 import { Agreement, type Wish } from "./agree.ts"
 import { BrowserPush, obstacleOf } from "./browser.ts"
-import { BellcastError, named } from "./errors.ts"
+import { asBellcastError, BellcastError } from "./errors.ts"
 import { Service } from "./service.ts"
 import { anyScope } from "./storage.ts"
 import { hearPages, type News, onReturn, tellPages, watchPermission, whileVisible } from "./tabs.ts"
@@ -66,7 +66,7 @@ class Client extends EventTarget implements Types.Push {
     watchPermission(changed, signal).then((status) => {
       this.#permission = status
     }, console.debug)
-    // While the worker starts, so that the load takes one way to the service and back less.
+    // Asked while the worker starts: the load waits for the service once less.
     if (this.#agreement.user !== null) this.#service.publicKey().catch(console.debug)
     if (!(await atMost(answerMillis, this.#again())))
       await atMost(tellMillis, this.#publish(this.error))
@@ -191,7 +191,7 @@ class Client extends EventTarget implements Types.Push {
     if (this.#obstacle) return this.state
     triedAt = Date.now()
     clearTimeout(this.#retry)
-    const error = await this.#tryToAgree().then(() => null, named)
+    const error = await this.#tryToAgree().then(() => null, asBellcastError)
     if (error) await this.#endUnwanted(error).catch(console.debug)
     if (error?.retryable && !isRetry)
       this.#retry = setTimeout(() => this.#agree(true), error.retryAfterMillis)

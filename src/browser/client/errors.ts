@@ -26,5 +26,5 @@ export const failAs =
   }
 
 /** An error that no step has named is one of the browser, such as of its storage. */
-export const named = (cause: unknown): BellcastError =>
+export const asBellcastError = (cause: unknown): BellcastError =>
   cause instanceof BellcastError ? cause : new BellcastError("browser", false, cause)
