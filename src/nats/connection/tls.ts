@@ -4,8 +4,8 @@ import { access, constants } from "node:fs/promises"
 import type { Socket } from "node:net"
 import { checkServerIdentity, getCACertificates, type PeerCertificate } from "node:tls"
 import type { TlsOptions } from "@nats-io/transport-node"
+import { NodeTransport } from "@nats-io/transport-node/lib/node_transport.js"
 import { demandsTls, type NatsTlsFiles, natsTlsSettings } from "#settings/addresses.ts"
-import { noTls } from "./strict-tls.ts"
 
 interface Handshake {
   readonly servername?: string
@@ -91,4 +91,23 @@ export const inWords = (error: unknown, url: string, { cert }: NatsTlsFiles): un
       "no answer over TLS: if the server demands a certificate, set BELLCAST_NATS_TLS_CERT"
     )
   return error
+}
+
+// Makes nats.js obey its option `tls`: it sends no byte of a login without TLS.
+
+const { connect } = NodeTransport.prototype
+
+/** The text of nats.js about a server that offers no TLS. */
+const noTls = "server does not support 'tls'"
+
+/**
+ * nats.js 3.4 refuses a server whose INFO has no `tls_available`, but begins TLS only if the value
+ * is exactly `true`. An attacker in between who sends 1 would receive the login in clear text.
+ * nats.js has no option and no hook for this, so wrap the method of the transport.
+ */
+NodeTransport.prototype.connect = async function (server, options) {
+  await connect.call(this, server, options)
+  if (!options.tls || this.isEncrypted()) return
+  this.socket.destroy()
+  throw new Error(noTls)
 }
