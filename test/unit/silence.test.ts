@@ -5,7 +5,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { assert, describe, it } from "vitest"
 import { freeBytesMin, remedyOf, restartsMax, revive, settleMillis } from "#embedded/server.ts"
-import { Silences } from "#nats/connection/silence.ts"
+import { Silences } from "#nats/connection/group-commit.ts"
 import { temporaryFolder } from "../support/folder.ts"
 
 describe("streams that acknowledge no write", () => {
