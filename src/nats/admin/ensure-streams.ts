@@ -7,8 +7,7 @@ import {
   type StreamConfig,
   type StreamInfo
 } from "@nats-io/jetstream"
-import { NoStorage } from "../connection/errors.ts"
-import { streamNameInUse, streamNotFound } from "../connection/responses.ts"
+import { NoStorage, streamNameInUse, streamNotFound } from "../connection/errors.ts"
 import { ProbeInUse, removeOldProbe, withProbe } from "./storage-probe.ts"
 import {
   type Existing,

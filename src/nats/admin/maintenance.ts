@@ -5,8 +5,14 @@ import { type BucketName, bucketStream, metaKey, projections } from "#streams/bu
 import { streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
-import { attempt, type NatsUnavailable, StartRefused, unavailable } from "../connection/errors.ts"
-import { codeOf, isNotFound } from "../connection/responses.ts"
+import {
+  attempt,
+  codeOf,
+  isNotFound,
+  type NatsUnavailable,
+  StartRefused,
+  unavailable
+} from "../connection/errors.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { consumerInfo, infoOf } from "../stream/info.ts"
 import { countDirect } from "../stream/read-direct.ts"

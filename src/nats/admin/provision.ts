@@ -21,8 +21,13 @@ import {
 import { allStreams, consumers, storedForm } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { Nats } from "../connection/connection.ts"
-import { NoStorage, unavailable } from "../connection/errors.ts"
-import { ackPendingExceeds, consumerExists, streamNotFound } from "../connection/responses.ts"
+import {
+  ackPendingExceeds,
+  consumerExists,
+  NoStorage,
+  streamNotFound,
+  unavailable
+} from "../connection/errors.ts"
 import { builtMillis, neverExpires } from "../kv/bucket.ts"
 import { consumerConfig } from "../stream/consumer-config.ts"
 import {

@@ -3,7 +3,7 @@
 // servers have, and then the servers refuse every update.
 import { randomUUID } from "node:crypto"
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream"
-import { isNotFound, streamNameInUse } from "../connection/responses.ts"
+import { isNotFound, streamNameInUse } from "../connection/errors.ts"
 import { streamTooLarge } from "./stream-sizes.ts"
 
 const probe = "BELLCAST_PROBE"

@@ -5,8 +5,8 @@
 // 200 at once. Batches take half the CPU.
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { codeOf, type Failure } from "./errors.ts"
 import type { PubAck, Received, Requests } from "./request.ts"
-import { codeOf, type Failure } from "./responses.ts"
 
 /** A message to store in a stream. */
 interface Message {

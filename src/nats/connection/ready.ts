@@ -3,8 +3,7 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { NatsUnavailable } from "./errors.ts"
-import { streamNotFound } from "./responses.ts"
+import { NatsUnavailable, streamNotFound } from "./errors.ts"
 
 const againAfter = "250 millis"
 const logEveryMillis = 5_000

@@ -5,9 +5,9 @@
 import { createInbox, type Msg, type NatsConnection } from "@nats-io/transport-node"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { type Failure, isMessageNotFound, nothing, parseResponse, Unanswered } from "./errors.ts"
 import { type Headers, natsHeadersOf } from "./headers.ts"
 import { listen } from "./listen.ts"
-import { type Failure, isMessageNotFound, nothing, parseResponse, Unanswered } from "./responses.ts"
 
 /** JetStream's acknowledgement of a stored message. */
 export interface PubAck {

@@ -6,8 +6,14 @@ import { type BucketName, bucketStream, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
-import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { codeOf, type Failure, nothing, streamNotFound } from "../connection/responses.ts"
+import {
+  codeOf,
+  type Failure,
+  type NatsUnavailable,
+  nothing,
+  streamNotFound,
+  unavailable
+} from "../connection/errors.ts"
 import type { Buckets } from "../kv/bucket.ts"
 import type { Mark } from "../kv/values.ts"
 import { infoOf } from "../stream/info.ts"

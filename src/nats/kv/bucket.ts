@@ -14,14 +14,17 @@ import {
   metaKey
 } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
-import { AppendConflict, attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import {
+  AppendConflict,
+  attempt,
   codeOf,
   isMessageMissing,
+  type NatsUnavailable,
   notStored,
+  unavailable,
   wrongLastSequence,
   wrongLastSequenceInFlight
-} from "../connection/responses.ts"
+} from "../connection/errors.ts"
 import { lastSeqOf } from "../stream/info.ts"
 import { changes } from "./changes.ts"
 import { isUnbuilt, multiGet, unbuilt } from "./multi-get.ts"

@@ -7,17 +7,18 @@ import { monotonicMillis } from "#clock/monotonic.ts"
 import type { MessageBody, MessageType } from "#domain/messages/messages.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
-import { AppendConflict, type NatsUnavailable } from "../connection/errors.ts"
-import type { PubAck } from "../connection/request.ts"
 import {
+  AppendConflict,
   codeOf,
   type Failure,
+  type NatsUnavailable,
   nothing,
   notStored,
   rollupFailed,
   wrongLastSequence,
   wrongLastSequenceInFlight
-} from "../connection/responses.ts"
+} from "../connection/errors.ts"
+import type { PubAck } from "../connection/request.ts"
 import { type Stored, typeHeader } from "./stored.ts"
 
 export type StreamKey = keyof typeof streams

@@ -2,14 +2,15 @@
 import type { ConsumerConfig } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import type { Nats } from "../connection/connection.ts"
-import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import {
   codeOf,
   consumerNotFound,
   type Failure,
+  type NatsUnavailable,
   nothing,
-  streamNotFound
-} from "../connection/responses.ts"
+  streamNotFound,
+  unavailable
+} from "../connection/errors.ts"
 
 type Door = Pick<Nats["Service"], "request">
 
