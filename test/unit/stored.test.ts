@@ -6,7 +6,7 @@ import { MsgImpl } from "@nats-io/nats-core/internal"
 import { assert, it } from "vitest"
 import { pad } from "#delivery/push/encrypt.ts"
 import { collector } from "#memory/upkeep.ts"
-import { type DirectMessage, directOf } from "#nats/connection/direct.ts"
+import { type DirectMessage, directOf } from "#nats/stream/read-direct.ts"
 import { copyOf, type Stored, storedOfGiven, storedOfRead } from "#nats/stream/stored.ts"
 
 const body = JSON.stringify({ data: { n: 1 }, ttl: 60, urgency: "normal", topic: null })

@@ -3,15 +3,15 @@ import type { Msg } from "@nats-io/transport-node"
 import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import type { Nats } from "../connection/connection.ts"
+import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { textOf } from "../connection/headers.ts"
 import {
   type DirectMessage,
   type DirectStatus,
   directOf,
   endOfBatch,
   tooLarge
-} from "../connection/direct.ts"
-import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { textOf } from "../connection/headers.ts"
+} from "../stream/read-direct.ts"
 import type { Entry, Meta } from "./values.ts"
 
 /** The server refuses more than 1024 entries; it counts `meta` too. */

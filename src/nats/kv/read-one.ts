@@ -5,10 +5,10 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type BucketName, bucketStream, bucketSubject } from "#streams/buckets.ts"
 import type { Nats } from "../connection/connection.ts"
-import { directOf, notFound } from "../connection/direct.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { textOf } from "../connection/headers.ts"
 import { infoOf } from "../stream/info.ts"
+import { directOf, notFound } from "../stream/read-direct.ts"
 import type { Entry } from "./values.ts"
 
 /**

@@ -8,7 +8,6 @@ import type { MessageType } from "#domain/messages/messages.ts"
 import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
-import type { DirectMessage } from "../connection/direct.ts"
 import {
   type AppendConflict,
   attempt,
@@ -25,6 +24,7 @@ import {
   type StreamKey
 } from "./append.ts"
 import { readAll } from "./read-all.ts"
+import type { DirectMessage } from "./read-direct.ts"
 import {
   type From,
   firstSince,

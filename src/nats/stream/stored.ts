@@ -2,7 +2,6 @@
 
 import type { JsMsg } from "@nats-io/jetstream"
 import { decodeMessage, type Message } from "#domain/messages/messages.ts"
-import type { DirectMessage } from "../connection/direct.ts"
 import {
   headerIn,
   headersOf,
@@ -11,6 +10,7 @@ import {
   textOf
 } from "../connection/headers.ts"
 import type { StoredMessage } from "../connection/request.ts"
+import type { DirectMessage } from "./read-direct.ts"
 
 /** The header with the type of the body (domain/messages/messages.ts). */
 export const typeHeader = "Bellcast-Type"
