@@ -29,7 +29,7 @@ import {
   unavailable
 } from "../connection/errors.ts"
 import { builtMillis, neverExpires } from "../kv/bucket.ts"
-import { consumerConfig } from "../stream/consumer-config.ts"
+import { consumerConfig } from "../stream/info.ts"
 import {
   type BytesMax,
   createWithin,

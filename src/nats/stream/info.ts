@@ -1,6 +1,8 @@
 // How a stream or a durable consumer is now, as the server says.
-import type { ConsumerConfig } from "@nats-io/jetstream"
+import { AckPolicy, type ConsumerConfig } from "@nats-io/jetstream"
+import { nanos } from "@nats-io/transport-node"
 import * as Effect from "effect/Effect"
+import type { ConsumerSpec } from "#streams/spec.ts"
 import type { Nats } from "../connection/connection.ts"
 import {
   codeOf,
@@ -98,3 +100,16 @@ export const lastSeqOf = (door: Door, stream: string): Effect.Effect<number, Nat
       ? unavailable(`state of ${stream}`)(new Error("there is no such stream"))
       : Effect.succeed(info.state.last_seq)
   )
+
+// How a declared consumer is configured on the server. Pure.
+
+/** The configuration of a declared consumer, as far as an update can change it. */
+export const consumerConfig = (spec: ConsumerSpec) =>
+  ({
+    durable_name: spec.name,
+    filter_subjects: [...spec.filters],
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: nanos(spec.ackWaitMillis),
+    max_deliver: spec.maxDeliver,
+    max_ack_pending: spec.maxAckPending
+  }) satisfies Partial<ConsumerConfig>

@@ -2,7 +2,7 @@
 // and from where it starts when it is made again. Pure.
 import { type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
 import type { ConsumerSpec } from "#streams/spec.ts"
-import { consumerConfig } from "../stream/consumer-config.ts"
+import { consumerConfig } from "../stream/info.ts"
 
 /**
  * What an update must clear: with these, pulls are refused, messages lack their bodies, delays of
