@@ -1,6 +1,6 @@
 // Whether a stream is the one that a checkpoint was made from, and the one that it was.
 import { assert, describe, it } from "vitest"
-import { replacedFault, streamFault } from "#nats/follower/marks.ts"
+import { replacedFault, streamFault } from "#nats/follower/checkpoint.ts"
 
 const stream = "BELLCAST_LOG"
 const mark = { seq: 12, at: 5_000, revisions: {} }

@@ -10,7 +10,7 @@ import {
   resetConsumer,
   streamState
 } from "#nats/admin/maintenance.ts"
-import { isSameTime } from "#nats/follower/marks.ts"
+import { isSameTime } from "#nats/follower/checkpoint.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"

@@ -3,7 +3,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { streams } from "#streams/index.ts"
-import { type DatedSight, replacedFault } from "../follower/marks.ts"
+import { type DatedSight, replacedFault } from "../follower/checkpoint.ts"
 import { type Look, StreamWatch } from "./streams.ts"
 
 /** One look is no proof while a server starts. */
