@@ -3,7 +3,7 @@
 import { AckPolicy, type ConsumerConfig, DeliverPolicy } from "@nats-io/jetstream"
 import { assert, describe, it } from "vitest"
 import { consumerConfig } from "#nats/stream/info.ts"
-import { editOf, grantedOf, startAgain } from "#nats/watch/consumer-state.ts"
+import { editOf, grantedOf, startAgain } from "#nats/watch/consumers.ts"
 import { streams } from "#streams/index.ts"
 
 const spec = streams.work.consumers.deliver

@@ -15,13 +15,7 @@ import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Followers } from "../follower/follower.ts"
 import { Watermark } from "../follower/watermark.ts"
 import { Buckets } from "../kv/bucket.ts"
-import {
-  type ConsumerInCare,
-  careFor,
-  lookAt,
-  type Tools,
-  type Trouble
-} from "./consumer-repair.ts"
+import { type ConsumerInCare, careFor, lookAt, type Tools, type Trouble } from "./consumers.ts"
 import { type Look, StreamWatch } from "./streams.ts"
 
 const cache = bucketStream("cache")
