@@ -1,7 +1,6 @@
 // When a stream is full, and when the log says so.
 import { assert, describe, it } from "vitest"
-import { levelOf } from "#nats/watch/fullness.ts"
-import { isFull, lastShare } from "#nats/watch/space.ts"
+import { isFull, lastShare, levelOf } from "#nats/watch/space.ts"
 
 const room = (bytes: number) => ({ bytes, bytesMax: 1_000 })
 

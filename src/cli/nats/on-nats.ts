@@ -20,7 +20,7 @@ import type {
   StartRefused
 } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { remedyOf } from "#nats/watch/fullness.ts"
+import { remedyOf } from "#nats/watch/space.ts"
 import {
   inboxPrefixFault,
   type NatsTlsFiles,
