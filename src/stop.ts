@@ -3,7 +3,7 @@
 // process ends in any case.
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { untilReplaced } from "#nats/watch/replaced.ts"
+import { untilReplaced } from "#nats/watch/streams.ts"
 
 /**
  * Bound on the drain, in milliseconds: requests take at most 10 s, then pushes and outcomes as

@@ -1,7 +1,7 @@
 // How many copies of a stream are current, as its leader says.
 import { assert, describe, it } from "vitest"
-import { copiesOf, type LastCurrent } from "#nats/watch/copies.ts"
 import type { Look } from "#nats/watch/streams.ts"
+import { copiesOf, type LastCurrent } from "#nats/watch/streams.ts"
 
 type Cluster = NonNullable<Parameters<typeof lookAt>[0]>
 

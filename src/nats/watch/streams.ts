@@ -2,14 +2,18 @@
 // at rest every three seconds. Each look is told to those that watch space, the clock, consumers,
 // and whether LOG or WORK was replaced.
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { bucketStream } from "#streams/buckets.ts"
-import { streamNames } from "#streams/index.ts"
+import { streamNames, streams } from "#streams/index.ts"
+import { showCopies } from "#telemetry/nats-metrics.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
+import { type DatedSight, replacedFault } from "../follower/checkpoint.ts"
 import { type StreamInfo, streamInfo } from "../stream/info.ts"
 
 /** Each look costs a process and its server about 1 ms of CPU. */
@@ -27,7 +31,7 @@ export interface Look {
 }
 
 /** Told after each look; undefined: NATS could not be asked. */
-export type Told = (look: Look | undefined) => Effect.Effect<void>
+type Told = (look: Look | undefined) => Effect.Effect<void>
 
 /** Leases are written every second, also at rest. */
 const cache = bucketStream("cache")
@@ -124,3 +128,120 @@ const sharedLook = Effect.fnUntraced(function* (nats: Nats["Service"], seen: (lo
     return yield* Effect.ensuring(Fiber.join(shared), isOver)
   })
 })
+
+// Notices that LOG or WORK was replaced while processes run: their caches, leases and checkpoints
+// belong to the former stream.
+
+/** One look is no proof while a server starts. */
+const looksMin = 3
+/**
+ * In a cluster, a leader that was cut off answers for 10 s after the others have elected a new one,
+ * and its stream is shorter.
+ */
+const looksInCluster = 16
+
+interface Watched {
+  before: DatedSight | undefined
+  /** How many looks in a row found another stream. */
+  doubts: number
+}
+
+/** Returns the reason once it is certain that a stream is another one. */
+const judge = (stream: string, watched: Watched, look: Look): string | undefined => {
+  const info = look.streams.get(stream)
+  // A deleted stream may come back from a backup: it is compared then.
+  if (info === undefined) return undefined
+  const now = { stream, created: info.created, lastSeq: info.state.last_seq }
+  const fault = watched.before && replacedFault(watched.before, now)
+  if (fault === undefined) {
+    watched.before = now
+    watched.doubts = 0
+    return undefined
+  }
+  watched.doubts += 1
+  const isCluster = info.config.num_replicas > 1
+  return watched.doubts >= (isCluster ? looksInCluster : looksMin) ? fault : undefined
+}
+
+/** Waits until LOG or WORK is not the stream that it was, and returns why. */
+export const untilReplaced = Effect.gen(function* () {
+  const watch = yield* StreamWatch
+  const replaced = yield* Deferred.make<string>()
+  const watched = Object.values(streams).map(({ name }) => {
+    const state: Watched = { before: undefined, doubts: 0 }
+    return (look: Look) => judge(name, state, look)
+  })
+  const told = (look: Look | undefined) => {
+    const faults = look === undefined ? [] : watched.flatMap((judged) => judged(look) ?? [])
+    return faults.length === 0 ? Effect.void : Deferred.succeed(replaced, faults[0]!)
+  }
+  yield* watch.tell(told)
+  return yield* Deferred.await(replaced)
+})
+
+// Counts the copies of each stream that are current. JetStream goes on with two of three copies and
+// says nothing, so that the next failure would be the end: a server that is away or whose disk is
+// full, or a copy that does not catch up.
+
+/** Under load a copy is behind for moments: one that was current within this time counts. */
+const currentMillis = 30_000
+
+interface Copies {
+  readonly stream: string
+  /** Copies that have, or had within the last 30 s, all that is stored. */
+  readonly current: number
+  /** Copies that the stream should have. */
+  readonly wanted: number
+  /** The servers whose copies are not current, by their names. */
+  readonly behind: ReadonlyArray<string>
+}
+
+/** When each copy was current last, by stream and server: by the monotonic clock. */
+export type LastCurrent = Map<string, number>
+
+const copiesOfStream = (
+  stream: string,
+  { cluster, config }: StreamInfo,
+  now: number,
+  last: LastCurrent
+): Copies => {
+  const wanted = config.num_replicas
+  if (cluster === undefined) return { stream, current: 1, wanted, behind: [] }
+  const behind: Array<string> = []
+  for (const { current, name, offline = false } of cluster.replicas ?? []) {
+    const key = `${stream} ${name}`
+    if (current && !offline) last.set(key, now)
+    else if (now - (last.get(key) ?? Number.NEGATIVE_INFINITY) > currentMillis) behind.push(name)
+  }
+  const peers = (cluster.replicas ?? []).length - behind.length
+  return { stream, current: (cluster.leader ? 1 : 0) + peers, wanted, behind }
+}
+
+/** The copies of every stream, by a look. Updates `last`. */
+export const copiesOf = (look: Look, last: LastCurrent): ReadonlyArray<Copies> =>
+  [...look.streams].map(([stream, info]) => copiesOfStream(stream, info, look.ended, last))
+
+/** Shows the copies as metrics, and logs when some are lost and when all are current again. */
+export const copiesLayer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const watch = yield* StreamWatch
+    const last: LastCurrent = new Map()
+    const warn = makeRateLimitedLog(
+      "streams have fewer current copies than they should: a server of NATS is away, its disk is " +
+        "full, or it does not catch up. With one more such server NATS stores nothing"
+    )
+    let wasShort = false
+    const told = Effect.fnUntraced(function* (look: Look) {
+      const copies = copiesOf(look, last)
+      showCopies(copies)
+      const short = copies.filter(({ current, wanted }) => current < wanted)
+      if (short.length > 0) {
+        const servers = [...new Set(short.flatMap(({ behind }) => behind))].join(",")
+        const log = short.find(({ stream }) => stream === streams.log.name) ?? short[0]!
+        yield* warn({ streams: short.length, servers, copies: log.current, wanted: log.wanted })
+      } else if (wasShort) yield* Effect.logInfo("streams have all their copies again")
+      wasShort = short.length > 0
+    })
+    yield* watch.tell((look) => (look === undefined ? Effect.void : told(look)))
+  })
+)
