@@ -9,7 +9,7 @@ import {
   loweredBytesMax,
   newBytesMax,
   shares
-} from "#nats/admin/stream-sizes.ts"
+} from "#nats/admin/ensure-streams.ts"
 
 const mebibyte = 1024 ** 2
 

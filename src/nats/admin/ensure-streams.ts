@@ -1,4 +1,6 @@
 // Creates streams as large as the server has storage for, and updates those that differ.
+
+import { randomUUID } from "node:crypto"
 import { setTimeout } from "node:timers/promises"
 import { isDeepStrictEqual } from "node:util"
 import {
@@ -7,17 +9,9 @@ import {
   type StreamConfig,
   type StreamInfo
 } from "@nats-io/jetstream"
-import { NoStorage, streamNameInUse, streamNotFound } from "../connection/errors.ts"
-import { ProbeInUse, removeOldProbe, withProbe } from "./storage-probe.ts"
-import {
-  type Existing,
-  existingBytesMax,
-  isNoStorage,
-  leastBytes,
-  loweredBytesMax,
-  newBytesMax,
-  shares
-} from "./stream-sizes.ts"
+import { bucketNames, bucketStream, buckets } from "#streams/buckets.ts"
+import { allStreams } from "#streams/index.ts"
+import { isNotFound, NoStorage, streamNameInUse, streamNotFound } from "../connection/errors.ts"
 
 /** Limits of bytes that the operator set, by stream. */
 export type BytesMax = Readonly<Record<string, number>>
@@ -238,4 +232,122 @@ export const ensureStreams = async (
       await setTimeout(tryMillis)
       await removeOldProbe(jsm)
     }
+}
+
+// How many bytes each stream may hold: decides what a start asks of the server. Pure.
+
+/** Step between two shares that are tried: at most a quarter of the room stays unused. */
+const step = 3 / 4
+/** 233 MiB for all streams and buckets. */
+const shareMin = 1 / 64
+
+/** Shares of the declared sizes in which new streams are tried, from all down to the least. */
+export const shares: ReadonlyArray<number> = [
+  ...Array.from({ length: 15 }, (_, n) => step ** n).filter((share) => share > shareMin),
+  shareMin
+]
+
+/** Declared bytes of every stream and bucket, by the name of the stream. */
+export const declaredBytes: Readonly<Record<string, number>> = Object.fromEntries([
+  ...allStreams.map(({ maxBytes, name }) => [name, maxBytes] as const),
+  ...bucketNames.map((bucket) => [bucketStream(bucket), buckets[bucket].maxBytes] as const)
+])
+
+/**
+ * Limit of a new stream. `named`: the limit that the operator set, which no share changes.
+ */
+export const newBytesMax = (stream: string, share: number, named?: number): number =>
+  named ?? Math.floor(declaredBytes[stream]! * share)
+
+/** Bytes that the server needs at least, with the limits that the operator set. */
+export const leastBytes = (named: Readonly<Record<string, number>>): number =>
+  Object.keys(declaredBytes).reduce(
+    (sum, stream) => sum + newBytesMax(stream, shareMin, named[stream]),
+    0
+  )
+
+interface Existing {
+  /** 0 or less: none. */
+  readonly bytesMax: number
+  readonly bytes: number
+}
+
+/**
+ * Limit of a stream that exists: what the operator set, else the limit that it has. Never less than
+ * the stream holds, as the server might delete messages to obey.
+ */
+export const existingBytesMax = ({ bytes, bytesMax }: Existing, named?: number): number =>
+  named === undefined ? bytesMax : Math.max(named, bytes)
+
+/**
+ * Limit of a stream that was created a moment ago in a larger share, here or by another process
+ * that starts. Processes only lower it, so that they end at the same size.
+ */
+export const loweredBytesMax = ({ bytes, bytesMax }: Existing, wanted: number): number =>
+  bytesMax > 0 && bytesMax <= wanted ? bytesMax : Math.max(wanted, bytes)
+
+/** Code of nats-server: above the limit of the account for one stream. */
+const streamTooLarge = 10122
+/** Codes of nats-server: the storage of the account or server, or its limit for one stream. */
+const noStorageCodes = [10002, 10028, 10047, streamTooLarge]
+/** No server of the cluster takes a replica. The description says why. */
+const noPeers = 10005
+
+/** Whether the server refused a stream because it has too little storage left for it. */
+export const isNoStorage = ({ code, message }: { code: number; message: string }): boolean =>
+  noStorageCodes.includes(code) ||
+  (code === noPeers && /insufficient storage/i.test(message) && !/offline/i.test(message))
+
+// Finds out whether NATS has storage for several streams together. A cluster places each stream by
+// figures of up to a second ago: streams that are created one after the other reserve more than its
+// servers have, and then the servers refuse every update.
+
+const probe = "BELLCAST_PROBE"
+/** A start that creates streams for longer was killed. */
+const probeMillisMax = 10_000
+
+/** Another process creates streams at this moment, or was killed then. */
+class ProbeInUse extends Error {}
+
+const remove = (jsm: JetStreamManager) =>
+  jsm.streams.delete(probe).catch((error: unknown) => {
+    if (!isNotFound(error)) throw error
+  })
+
+/**
+ * Reserves the bytes in one request, gives them back, and runs `run`, which creates the streams.
+ * Fails with ProbeInUse while another process does the same: each would take the bytes of the other
+ * for used.
+ */
+const withProbe = async <A>(
+  jsm: JetStreamManager,
+  bytes: number,
+  replicas: number,
+  run: () => Promise<A>
+): Promise<A> => {
+  const config = { name: probe, max_bytes: bytes, num_replicas: replicas }
+  try {
+    // With equal configs the server would accept the probes of two processes.
+    await jsm.streams.add({ ...config, description: randomUUID() })
+  } catch (error) {
+    const code = error instanceof JetStreamApiError ? error.code : undefined
+    // The account limits the bytes of one stream. The streams together may still fit.
+    if (code === streamTooLarge) return run()
+    throw code === streamNameInUse ? new ProbeInUse() : error
+  }
+  try {
+    await jsm.streams.update(probe, { max_bytes: 1 })
+    return await run()
+  } finally {
+    await remove(jsm)
+  }
+}
+
+/** Deletes the probe of a process that was killed. */
+const removeOldProbe = async (jsm: JetStreamManager) => {
+  // The request fails while the stream has no leader yet: then it is new.
+  const info = await jsm.streams.info(probe).catch(() => undefined)
+  if (info === undefined) return
+  const millis = Date.parse(info.ts ?? info.created) - Date.parse(info.created)
+  if (millis > probeMillisMax) await remove(jsm)
 }

@@ -7,7 +7,7 @@ import { streamNames } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import { attempt, NoStorage, StartRefused } from "../connection/errors.ts"
 import { infoOf } from "../stream/info.ts"
-import { isNoStorage } from "./stream-sizes.ts"
+import { isNoStorage } from "./ensure-streams.ts"
 
 /** Copies that nats-server keeps of a stream at most. */
 export const replicasMax = 5
