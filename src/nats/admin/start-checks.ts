@@ -1,22 +1,106 @@
-// Refuses a start on streams and buckets that were copied at different moments: everything would
-// look right, and new writes would be taken for old ones.
-import { DeliverPolicy } from "@nats-io/jetstream"
+// Refuses a start on streams and buckets that another version of Bellcast stored in another form.
+
+import { DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { changeIn, stateAfter } from "#domain/broadcast-state.ts"
 import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
 import { followerNames } from "#streams/followers.ts"
-import { streams } from "#streams/index.ts"
+import { storedForm, streamNames, streams } from "#streams/index.ts"
 import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
-import { attempt, StartRefused, unavailable } from "../connection/errors.ts"
+import { attempt, NoStorage, StartRefused, unavailable } from "../connection/errors.ts"
 import { followerFaults, ifThere, isSameTime } from "../follower/checkpoint.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { infoOf } from "../stream/info.ts"
 import { readAll } from "../stream/read-all.ts"
 import { storedOf } from "../stream/stored.ts"
-import { consumerState } from "./maintenance.ts"
+import { isNoStorage } from "./ensure-streams.ts"
+import { bucketState, consumerState, streamState } from "./maintenance.ts"
+
+const formOf = (form: string | undefined) =>
+  form === undefined ? "a form without a number" : `form ${form}`
+
+const refuse = (name: string, found: string | undefined, wanted: string, remedy: string) =>
+  new StartRefused({
+    message: `${name} is stored in ${formOf(found)}; this version reads form ${wanted}. ${remedy}`
+  })
+
+const remedyOfStreams =
+  "Nothing was changed. Start the version that stored it, or restore a backup that this version " +
+  "made, or begin with an empty store: another NATS account, or another BELLCAST_DATA_DIR"
+
+/** Fails with StartRefused if LOG or WORK is stored in another form. */
+export const refuseOtherStreams = Effect.gen(function* () {
+  for (const stream of [streams.log, streams.work]) {
+    const state = yield* streamState(stream)
+    if (state !== undefined && state.form !== storedForm.streams)
+      return yield* refuse(stream.name, state.form, storedForm.streams, remedyOfStreams)
+  }
+})
+
+/** Fails with StartRefused if LOG, WORK or a bucket is stored in another form. */
+export const refuseOtherForm = Effect.gen(function* () {
+  yield* refuseOtherStreams
+  for (const bucket of projections) {
+    const state = yield* bucketState(bucket)
+    if (state === undefined || state.form === storedForm.buckets) continue
+    const remedy = "Stop all processes and run `bellcast rebuild`"
+    return yield* refuse(bucketStream(bucket), state.form, storedForm.buckets, remedy)
+  }
+})
+
+// How many copies a cluster keeps of each stream. A start raises the number; only an operator who
+// asks for it lowers it, as the loss of one server then loses what was accepted.
+
+/** Copies that nats-server keeps of a stream at most. */
+export const replicasMax = 5
+
+/** Fails with StartRefused if a stream has more copies than the operator set. */
+export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option<number>) {
+  if (Option.isNone(set)) return
+  const nats = yield* Nats
+  for (const name of streamNames) {
+    const copies = (yield* infoOf(nats, name))?.config.num_replicas ?? 1
+    if (copies > set.value)
+      return yield* new StartRefused({
+        message:
+          `BELLCAST_REPLICAS=${set.value}, but ${name} has ${copies} copies. Leave it unset to ` +
+          `keep them, or give copies up with \`bellcast streams --replicas ${set.value}\``
+      })
+  }
+})
+
+/** A server that has reserved too much refuses every update, also to fewer copies. */
+const noStorage = (name: string, replicas: number, { message }: JetStreamApiError) =>
+  new NoStorage({
+    message:
+      `NATS refuses to keep ${name} ${replicas} times (nats-server: ${message}). A server that ` +
+      "has reserved more than it has storage refuses every change, also to fewer copies. Raise " +
+      "max_file_store of each server or the limit of the account, or delete streams of others, " +
+      "then repeat the command"
+  })
+
+/**
+ * Gives every stream and bucket so many copies, more or fewer. Fails if one is missing, and with
+ * NoStorage if a server has too little storage.
+ */
+export const setReplicas = Effect.fnUntraced(function* (replicas: number) {
+  const { jsm } = yield* Nats
+  for (const name of streamNames)
+    yield* attempt("set copies", () => jsm.streams.update(name, { num_replicas: replicas })).pipe(
+      Effect.mapError((error) =>
+        error.cause instanceof JetStreamApiError && isNoStorage(error.cause)
+          ? noStorage(name, replicas, error.cause)
+          : error
+      )
+    )
+})
+
+// Refuses a start on streams and buckets that were copied at different moments: everything would
+// look right, and new writes would be taken for old ones.
 
 /** All entries that a batch of a follower can change. */
 const newestMax = 256
