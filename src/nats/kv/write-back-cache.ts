@@ -7,7 +7,7 @@ import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { Buckets } from "./bucket.ts"
 import { CachedEntries } from "./cached-entries.ts"
-import { readParts } from "./read-parts.ts"
+import { readParts } from "./entries.ts"
 import type { BucketOf, Entry, ValueOf } from "./values.ts"
 
 /** All messages of one batch of a follower, so that the server stores their changes together. */
