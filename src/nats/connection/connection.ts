@@ -28,9 +28,8 @@ import { type NatsTlsFiles, natsUrls } from "#settings/addresses.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { attempt, NatsUnavailable } from "./errors.ts"
 import { groupCommitApiLevel, makeGroupCommit, Silences, type Store } from "./group-commit.ts"
-import { type Listening, listen } from "./listen.ts"
 import { whenReady } from "./ready.ts"
-import { makeRequests, type Requests } from "./request.ts"
+import { type Listening, listen, makeRequests, type Requests } from "./request.ts"
 import { inWords, tlsOptions } from "./tls.ts"
 
 /**

@@ -1,13 +1,16 @@
 // Requests to JetStream with little overhead: one subscription for all responses, one timer each,
 // no Error object unless a request fails. A request of nats.js makes an Error with its stack and
 // four promises.
-
-import { createInbox, type Msg, type NatsConnection } from "@nats-io/transport-node"
+import {
+  createInbox,
+  type Msg,
+  type NatsConnection,
+  type Subscription
+} from "@nats-io/transport-node"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { type Failure, isMessageNotFound, nothing, parseResponse, Unanswered } from "./errors.ts"
 import { type Headers, natsHeadersOf } from "./headers.ts"
-import { listen } from "./listen.ts"
 
 /** JetStream's acknowledgement of a stored message. */
 export interface PubAck {
@@ -18,7 +21,7 @@ export interface PubAck {
 /** Called once, with the JSON of the response or with the error. */
 export type Received<A> = (result: Result.Result<A, Failure>) => void
 
-export interface Outgoing {
+interface Outgoing {
   readonly subject: string
   readonly payload: string
   readonly timeoutMillis: number
@@ -83,7 +86,7 @@ export interface StoredMessage {
 
 const readMillis = 5_000
 
-export interface RequestOptions {
+interface RequestOptions {
   readonly inboxPrefix?: string | undefined
   readonly jsDomain?: string | undefined
 }
@@ -226,3 +229,43 @@ const makeRequest = (send: Requests["send"], api: string): Requests["request"] =
       })
     })
 }
+
+// Subscriptions of core NATS. If a callback throws, nats.js 3.4 stops reading, prints that outside
+// the log, and the process is without NATS for as long as two pings take. So nobody else in this
+// program subscribes, and what a callback throws ends here.
+
+export interface Listening {
+  /** May have wildcards. */
+  readonly subject: string
+  /** Of all processes that listen with this name, one receives each message. */
+  readonly queue?: string | undefined
+  readonly receive: (msg: Msg) => void
+  /** Called with what `receive` throws. */
+  readonly failed: (cause: unknown) => void
+}
+
+/**
+ * Whether a response would be stored: NATS lets a client name any reply subject, also those that
+ * only the service may publish.
+ */
+const isStored = (reply = ""): boolean => reply.startsWith("$") || reply.startsWith("bellcast.")
+
+/**
+ * Passes each message to `receive`, but for those that ask for a response on a subject of the
+ * service's. A subscription that is refused is reported with the status.
+ */
+export const listen = (
+  nc: NatsConnection,
+  { failed, queue, receive, subject }: Listening
+): Subscription =>
+  nc.subscribe(subject, {
+    ...(queue === undefined ? {} : { queue }),
+    callback: (error, msg) => {
+      if (error !== null || isStored(msg.reply)) return
+      try {
+        receive(msg)
+      } catch (cause) {
+        failed(cause)
+      }
+    }
+  })
