@@ -1,12 +1,19 @@
 // Answers requests of NATS clients, and describes the service in the form of NATS micro (ADR-32),
 // so that `nats micro list` finds it.
-import { type Msg, nuid, type Subscription } from "@nats-io/transport-node"
+import {
+  type Msg,
+  headers as newHeaders,
+  nuid,
+  RequestError,
+  type Subscription
+} from "@nats-io/transport-node"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { Nats } from "./connection.ts"
+import { attempt } from "./errors.ts"
 import { headersOf, natsHeadersOf } from "./headers.ts"
 
 export interface MicroRequest {
@@ -25,14 +32,14 @@ export interface MicroResponse {
   readonly error?: { readonly code: number; readonly text: string }
 }
 
-export interface MicroEndpoint<R> {
+interface MicroEndpoint<R> {
   readonly name: string
   /** May have wildcards. */
   readonly subject: string
   readonly handle: (request: MicroRequest) => Effect.Effect<MicroResponse, never, R>
 }
 
-export interface MicroService<R> {
+interface MicroService<R> {
   readonly name: string
   /** A semantic version. */
   readonly version: string
@@ -176,3 +183,36 @@ const drain = (subscriptions: ReadonlyArray<Subscription>) =>
     Effect.timeout(drainMillis),
     Effect.ignore
   )
+
+// Sends requests to the API on NATS, as internal services do (streams/README.md).
+
+/** Longer than the 10 s for which a gateway works on a request. */
+const responseMillis = 11_000
+
+interface ApiReply {
+  /** The status of an error; 0: it is none. */
+  readonly status: number
+  readonly text: string
+}
+
+/** The response of a gateway; undefined: no gateway runs. */
+export const requestApi = Effect.fnUntraced(function* (
+  subject: string,
+  body: unknown,
+  given: Readonly<Record<string, string>>
+) {
+  const { nc } = yield* Nats
+  return yield* attempt("request to the API", async (): Promise<ApiReply | undefined> => {
+    try {
+      const headers = newHeaders()
+      for (const [name, value] of Object.entries(given)) headers.set(name, value)
+      const options = { timeout: responseMillis, headers }
+      const reply = await nc.request(subject, JSON.stringify(body), options)
+      const status = Number(reply.headers?.get("Nats-Service-Error-Code") || 0)
+      return { status, text: reply.string() }
+    } catch (error) {
+      if (error instanceof RequestError && error.isNoResponders()) return undefined
+      throw error
+    }
+  })
+})
