@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type Scheduled, type States, soonMillis } from "#broadcasts/states.ts"
-import { runForever } from "#nats/connection/forever.ts"
+import { runForever } from "#nats/connection/again.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

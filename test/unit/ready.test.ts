@@ -2,8 +2,8 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import { assert, it } from "vitest"
+import { whenReady } from "#nats/connection/again.ts"
 import { unavailable } from "#nats/connection/errors.ts"
-import { whenReady } from "#nats/connection/ready.ts"
 
 const refusal = (err_code: number) =>
   unavailable("provision")(new JetStreamApiError({ code: 404, err_code, description: "refused" }))

@@ -1,8 +1,11 @@
 // Waits while a cluster is not ready: after a cold start JetStream answers nothing, or that it is
 // unavailable, until a majority of the servers runs and has elected leaders.
 import { JetStreamApiError } from "@nats-io/jetstream"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { monotonicMillis } from "#clock/monotonic.ts"
+import type { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { NatsUnavailable, streamNotFound } from "./errors.ts"
 
 const againAfter = "250 millis"
@@ -78,3 +81,19 @@ export const whenReady = Effect.fnUntraced(function* <A, E, R>(
     yield* Effect.sleep(againAfter)
   }
 })
+
+// Restarts a loop after each end or failure: without the loop its stage would stop.
+
+/** Starts `run` again so long after each end, and logs failures. */
+export const runForever = <E, R>(
+  run: Effect.Effect<void, E, R>,
+  after: "250 millis" | "500 millis",
+  log: ReturnType<typeof makeRateLimitedLog>
+): Effect.Effect<never, never, R> =>
+  run.pipe(
+    Effect.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause) ? Effect.interrupt : log({ err: Cause.squash(cause) })
+    ),
+    Effect.repeat(Schedule.spaced(after)),
+    Effect.andThen(Effect.never)
+  )
