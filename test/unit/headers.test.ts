@@ -103,7 +103,7 @@ describe("a direct read", () => {
   })
 })
 
-it("nobody but listen.ts subscribes, and nobody reads directly by nats.js", () => {
+it("nobody but request.ts subscribes, and nobody reads directly by nats.js", () => {
   const found = (pattern: RegExp) => sourcePaths.filter((path) => pattern.test(textOf(path)))
   assert.deepEqual(found(/\bnc\s*\.subscribe\(/), ["src/nats/connection/request.ts"])
   assert.deepEqual(found(/\bjsm\.direct\b|\.getBatch\(|\.getLastMessagesFor\(/), [])

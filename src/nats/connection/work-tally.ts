@@ -4,7 +4,7 @@
 import * as Schema from "effect/Schema"
 
 /** A message that was given back and did not come again: another process has it. */
-const forgottenMillis = 60_000
+const givenBackMillisMax = 60_000
 /** Messages of a reader that are noted: more than a process has in hand. */
 const takenMax = 4_096
 const reasonMax = 200
@@ -98,7 +98,7 @@ export class WorkTally {
   report(now = performance.now()): ReadonlyArray<WorkReport> {
     return [...this.#readers].map(([name, reader]) => {
       for (const [seq, givenBackAt] of reader.taken)
-        if (now - givenBackAt > forgottenMillis) this.drop(name, seq)
+        if (now - givenBackAt > givenBackMillisMax) this.drop(name, seq)
       const { endedAt, reason, refusedSince, takenSince } = reader
       return {
         reader: name,

@@ -4,7 +4,7 @@ import { pullWithin } from "./pull.ts"
 
 /** Messages requested at once. */
 const batchMax = 500
-const expiresMillis = 1_000
+const fetchMillis = 1_000
 /** Requests in a row that bring nothing although the server says that there is more. */
 const emptyMax = 5
 /**
@@ -84,7 +84,7 @@ export const readAll = async function* (
   let isEnded = !(await isUnread())
   for (let empty = 0; !isEnded; ) {
     const batch: Array<JsMsg> = []
-    const request = { max_messages: await wanted(), expires: expiresMillis }
+    const request = { max_messages: await wanted(), expires: fetchMillis }
     for await (const msg of await consumer.fetch(request)) {
       batch.push(msg)
       isEnded = await isLast(msg)
