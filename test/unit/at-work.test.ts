@@ -7,8 +7,7 @@ import {
   subscriptionFault,
   troubleOf
 } from "#monitoring/at-work.ts"
-import { ProcessList } from "#nats/connection/processes.ts"
-import { WorkTally } from "#nats/connection/work-tally.ts"
+import { ProcessList, WorkTally } from "#nats/connection/processes.ts"
 
 const long = stalledMillisMax
 const quiet = {
