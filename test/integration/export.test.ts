@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { basename, dirname } from "node:path"
 import { DeliverPolicy, jetstream } from "@nats-io/jetstream"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type Kept, readAll } from "#nats/stream/read-all.ts"
+import { type Kept, readAll } from "#nats/stream/pull.ts"
 import { fileOf } from "../support/bundle.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import {

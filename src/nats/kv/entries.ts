@@ -6,7 +6,7 @@ import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/
 import { Nats } from "../connection/connection.ts"
 import { attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { textOf } from "../connection/headers.ts"
-import { readAll } from "../stream/read-all.ts"
+import { readAll } from "../stream/pull.ts"
 import { readDirect } from "../stream/read-direct.ts"
 import type { Buckets } from "./bucket.ts"
 import type { BucketOf, Entry, ValueIn, ValueOf } from "./values.ts"

@@ -23,7 +23,7 @@ import {
   type Named,
   type StreamKey
 } from "./append.ts"
-import { readAll } from "./read-all.ts"
+import { readAll } from "./pull.ts"
 import type { DirectMessage } from "./read-direct.ts"
 import {
   type From,
