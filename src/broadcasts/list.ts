@@ -117,8 +117,6 @@ export const listBroadcasts = Effect.fnUntraced(function* <E, R>(selection: Sele
   return { rows, next: before }
 })
 
-// The broadcasts that started in a span of time, from the changes of states in LOG.
-
 /** Changes of states that are read at once: one with a payload has up to 32 KiB. */
 const readMax = 100
 /** Reads of one span, in 32 MiB. */
@@ -160,8 +158,6 @@ export const startedIn = Effect.fnUntraced(function* ({
   }
   return found.sort((a, b) => b.broadcast - a.broadcast)
 })
-
-// Reads lists that come in pages.
 
 interface Page<A, P> {
   readonly rows: ReadonlyArray<A>

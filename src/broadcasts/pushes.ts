@@ -1,4 +1,5 @@
-// The pushes of a broadcast with their last outcomes, in pages from WORK.
+// The pushes of a broadcast with their last outcomes, in pages from WORK; the broadcasts that could
+// go to one user, with the pushes to the user; and dead letters, the pushes that were given up.
 import * as Effect from "effect/Effect"
 import { type Listed, listBroadcasts, readOn, type Selection, startedIn } from "#broadcasts/list.ts"
 import type { Origin } from "#broadcasts/state.ts"
@@ -122,9 +123,6 @@ export const listPushes = Effect.fnUntraced(function* (
   return { rows, next: from }
 })
 
-// The broadcasts that could go to one user, with the pushes to the user, the newest first. No index
-// is stored: the outcomes of a shard have one subject, and the shard follows from the user.
-
 /** Broadcasts whose pushes are read at once. */
 const readsAtOnce = 8
 /** Most channels of a user that are listed one by one, at about ten requests each. */
@@ -214,8 +212,9 @@ const merged = (
 }
 
 /**
- * A page of the broadcasts that could go to a user. `next`: the id from which the list goes on;
- * undefined: it is complete.
+ * A page of the broadcasts that could go to a user, the newest first. `next`: the id from which the
+ * list goes on; undefined: it is complete. No index is stored: the outcomes of a shard have one
+ * subject, and the shard follows from the user.
  */
 export const listForUser = Effect.fnUntraced(function* (user: UserToken, selection: ByUser) {
   const isShown = makeMayReach(user, selection.channel)
@@ -235,8 +234,6 @@ export const listForUser = Effect.fnUntraced(function* (user: UserToken, selecti
   )
   return { rows: found, next }
 })
-
-// Dead letters, the pushes that were given up, in pages from WORK.
 
 /** Dead letters that are read at once, in 200 KB. */
 const readMax = 500

@@ -1,5 +1,5 @@
-// Reads who published a broadcast, its progress and its state, and changes the state: for requests
-// and for the command alike.
+// Reads who published a broadcast, its progress and its state, changes the state, and sends a
+// finished broadcast again: for requests and for the command alike.
 
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -255,9 +255,6 @@ export const reschedule = (
     return { type: "broadcast.changed/1", ...base, run: 0, by, at, ...payload }
   })
 
-// Sends a finished broadcast again, as a new one, to the subscriptions whose pushes ended as dead
-// or expired: for requests and for the command alike.
-
 /** The reason why a broadcast is not sent again. */
 export class NotRedriven extends Data.TaggedError("NotRedriven")<{
   /**
@@ -318,6 +315,7 @@ const append = Effect.fnUntraced(function* (origin: Origin, by: string) {
 })
 
 /**
+ * Sends a finished broadcast again, to the subscriptions whose pushes ended as dead or expired.
  * Appends the new broadcast and returns its id. `by`: who wants it. Fails if there is one already.
  */
 export const redrive = (origin: Origin, by: string) =>

@@ -177,8 +177,6 @@ const follow = Effect.fnUntraced(function* (index: Index, latch: Latch.Latch) {
   return yield* unavailable("follow states")(new Error("the stream ended"))
 }, Effect.scoped)
 
-// The broadcasts that wait for their start.
-
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMax = 100
 

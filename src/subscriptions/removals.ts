@@ -1,4 +1,5 @@
-// Finds in LOG which subscriptions push services removed, or strikes suspended, in a range of time.
+// Finds in LOG which subscriptions push services removed, or strikes suspended, in a range of time,
+// and makes the messages that undo that: for requests and for the command alike.
 import * as Effect from "effect/Effect"
 import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
 import {
@@ -178,8 +179,6 @@ export const findRemoval = Effect.fnUntraced(function* (user: UserToken, id: str
   const [found] = yield* removalsUnder(subject, always, yield* rejectedOf(user))
   return found?.removals.find((removal) => removal.id === id)
 })
-
-// Undoes the removal or the suspension of a subscription, for requests and for the command alike.
 
 /**
  * Whether another user has stored a removed subscription since, also one who lost it again.

@@ -1,4 +1,5 @@
-// Creates streams as large as the server has storage for, and updates those that differ.
+// Creates streams as large as the server has storage for, and updates those that differ. Shares of
+// the declared sizes are tried; for several streams together, by a probe that reserves their sum.
 
 import { randomUUID } from "node:crypto"
 import { setTimeout } from "node:timers/promises"
@@ -234,8 +235,6 @@ export const ensureStreams = async (
     }
 }
 
-// How many bytes each stream may hold: decides what a start asks of the server. Pure.
-
 /** Step between two shares that are tried: at most a quarter of the room stays unused. */
 const step = 3 / 4
 /** 233 MiB for all streams and buckets. */
@@ -298,10 +297,11 @@ export const isNoStorage = ({ code, message }: { code: number; message: string }
   noStorageCodes.includes(code) ||
   (code === noPeers && /insufficient storage/i.test(message) && !/offline/i.test(message))
 
-// Finds out whether NATS has storage for several streams together. A cluster places each stream by
-// figures of up to a second ago: streams that are created one after the other reserve more than its
-// servers have, and then the servers refuse every update.
-
+/**
+ * The stream that reserves the sum of others. A cluster places each stream by figures of up to a
+ * second ago: streams that are created one after the other reserve more than its servers have, and
+ * then the servers refuse every update.
+ */
 const probe = "BELLCAST_PROBE"
 /** A start that creates streams for longer was killed. */
 const probeMillisMax = 10_000

@@ -1,4 +1,6 @@
-// Refuses a start on streams and buckets that another version of Bellcast stored in another form.
+// Refuses a start on streams and buckets that another version of Bellcast stored in another form,
+// that have more copies than the operator set, or that were copied at different moments: everything
+// would look right, and new writes would be taken for old ones.
 
 import { DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import * as Clock from "effect/Clock"
@@ -52,13 +54,14 @@ export const refuseOtherForm = Effect.gen(function* () {
   }
 })
 
-// How many copies a cluster keeps of each stream. A start raises the number; only an operator who
-// asks for it lowers it, as the loss of one server then loses what was accepted.
-
 /** Copies that nats-server keeps of a stream at most. */
 export const replicasMax = 5
 
-/** Fails with StartRefused if a stream has more copies than the operator set. */
+/**
+ * Fails with StartRefused if a stream has more copies than the operator set. A start raises the
+ * number; only an operator who asks for it lowers it, as the loss of one server then loses what was
+ * accepted.
+ */
 export const refuseFewerCopies = Effect.fnUntraced(function* (set: Option.Option<number>) {
   if (Option.isNone(set)) return
   const nats = yield* Nats
@@ -98,9 +101,6 @@ export const setReplicas = Effect.fnUntraced(function* (replicas: number) {
       )
     )
 })
-
-// Refuses a start on streams and buckets that were copied at different moments: everything would
-// look right, and new writes would be taken for old ones.
 
 /** All entries that a batch of a follower can change. */
 const newestMax = 256

@@ -1,5 +1,6 @@
-// Waits while a cluster is not ready: after a cold start JetStream answers nothing, or that it is
-// unavailable, until a majority of the servers runs and has elected leaders.
+// Tries again. A start waits while a cluster is not ready: after a cold start JetStream answers
+// nothing, or that it is unavailable, until a majority of the servers runs and has elected leaders.
+// A loop begins again after each end or failure: without the loop its stage would stop.
 import { JetStreamApiError } from "@nats-io/jetstream"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -81,8 +82,6 @@ export const whenReady = Effect.fnUntraced(function* <A, E, R>(
     yield* Effect.sleep(againAfter)
   }
 })
-
-// Restarts a loop after each end or failure: without the loop its stage would stop.
 
 /** Starts `run` again so long after each end, and logs failures. */
 export const runForever = <E, R>(

@@ -65,8 +65,6 @@ export class StartRefused extends Schema.TaggedError<StartRefused>()("StartRefus
   message: Schema.String
 }) {}
 
-// Responses of JetStream: what one says, which error it is, and what that error means.
-
 /** There was no response in time, no server or no connection: the server may have obeyed. */
 export class Unanswered extends Data.TaggedError("Unanswered")<{ readonly message: string }> {}
 

@@ -69,9 +69,6 @@ export const makeGroupCommit = (
     })
 }
 
-// The queue of one stream: decides which waiting messages go out one by one and which as an atomic
-// batch, and sends them.
-
 /**
  * A batch costs as much as about 16 single messages. Up to 16 messages go out one by one; others
  * wait meanwhile and make a batch.
@@ -243,9 +240,6 @@ class StreamQueue {
   }
 }
 
-// Streams that do not acknowledge writes. After an error of its disk, a stream of nats-server
-// answers reads and stays silent on writes until the server is restarted, also with space again.
-
 /** Fewer writes without a response may have other reasons. */
 const writesMin = 3
 /** Without writes for so long, nobody knows whether the stream is still silent. */
@@ -261,7 +255,11 @@ interface Silence {
   readonly writes: number
 }
 
-/** The streams that give no response to writes of a connection. Times: those of `performance`. */
+/**
+ * The streams that give no response to writes of a connection. After an error of its disk, a stream
+ * of nats-server answers reads and stays silent on writes until the server is restarted, also with
+ * space again. Times: those of `performance`.
+ */
 export class Silences {
   readonly #silences = new Map<string, Silence>()
   #connectedAt = Number.NEGATIVE_INFINITY

@@ -184,8 +184,6 @@ const drain = (subscriptions: ReadonlyArray<Subscription>) =>
     Effect.ignore
   )
 
-// Sends requests to the API on NATS, as internal services do (streams/README.md).
-
 /** Longer than the 10 s for which a gateway works on a request. */
 const responseMillis = 11_000
 

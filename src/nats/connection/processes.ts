@@ -1,5 +1,6 @@
-// Which processes of the service run, and with which roles. Each announces itself on core NATS, so
-// that every process knows of a role that nobody runs, before messages wait for it.
+// Which processes of the service run, with which roles, and what each does with the messages that
+// it reads. Each announces itself on core NATS, so that every process knows of a role that nobody
+// runs, before messages wait for it.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -19,6 +20,22 @@ const forgottenMillis = 10_000
 const processesMax = 1_000
 /** The same of readers, of which there are seven. */
 const readersMax = 100
+
+const Millis = Schema.Finite
+
+/** A reader is a durable consumer or a follower, by its name. */
+const WorkReport = Schema.Struct({
+  reader: Schema.String,
+  /** How long ago a message ended last; absent: none did. */
+  endedMillis: Schema.optionalKey(Millis),
+  /** For how long some message has been taken that has not ended; absent: none is. */
+  takenMillis: Schema.optionalKey(Millis),
+  /** Why a message that was taken did not end. */
+  reason: Schema.optionalKey(Schema.String),
+  /** For how long NATS has refused to give out messages; absent: it does not. */
+  refusedMillis: Schema.optionalKey(Millis)
+})
+type WorkReport = typeof WorkReport.Type
 
 const Announcement = Schema.Struct({
   v: Schema.Literal(1),
@@ -203,31 +220,11 @@ export class Processes extends Context.Service<
   )
 }
 
-// What a process does with the messages that it takes from durable consumers, and as a follower.
-// Progress is a message that ended: acknowledged, or given back as it is meant to wait. A message
-// that is taken again and again is none.
-
 /** A message that was given back and did not come again: another process has it. */
 const givenBackMillisMax = 60_000
 /** Messages of a reader that are noted: more than a process has in hand. */
 const takenMax = 4_096
 const reasonMax = 200
-
-const Millis = Schema.Finite
-
-/** A reader is a durable consumer or a follower, by its name. */
-const WorkReport = Schema.Struct({
-  reader: Schema.String,
-  /** How long ago a message ended last; absent: none did. */
-  endedMillis: Schema.optionalKey(Millis),
-  /** For how long some message has been taken that has not ended; absent: none is. */
-  takenMillis: Schema.optionalKey(Millis),
-  /** Why a message that was taken did not end. */
-  reason: Schema.optionalKey(Schema.String),
-  /** For how long NATS has refused to give out messages; absent: it does not. */
-  refusedMillis: Schema.optionalKey(Millis)
-})
-type WorkReport = typeof WorkReport.Type
 
 interface Reader {
   /**
@@ -241,7 +238,11 @@ interface Reader {
   reason: string | undefined
 }
 
-/** Times are those of `performance`. */
+/**
+ * What a process does with the messages that it takes from durable consumers, and as a follower.
+ * Progress is a message that ended: acknowledged, or given back as it is meant to wait. A message
+ * that is taken again and again is none. Times are those of `performance`.
+ */
 export class WorkTally {
   readonly #readers = new Map<string, Reader>()
 

@@ -230,10 +230,6 @@ const makeRequest = (send: Requests["send"], api: string): Requests["request"] =
     })
 }
 
-// Subscriptions of core NATS. If a callback throws, nats.js 3.4 stops reading, prints that outside
-// the log, and the process is without NATS for as long as two pings take. So nobody else in this
-// program subscribes, and what a callback throws ends here.
-
 export interface Listening {
   /** May have wildcards. */
   readonly subject: string
@@ -252,7 +248,9 @@ const isStored = (reply = ""): boolean => reply.startsWith("$") || reply.startsW
 
 /**
  * Passes each message to `receive`, but for those that ask for a response on a subject of the
- * service's. A subscription that is refused is reported with the status.
+ * service's. If a callback throws, nats.js 3.4 stops reading, prints that outside the log, and the
+ * process is without NATS for as long as two pings take. So nobody else in this program subscribes,
+ * and what a callback throws ends here. A subscription that is refused is reported with the status.
  */
 export const listen = (
   nc: NatsConnection,

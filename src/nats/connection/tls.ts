@@ -40,7 +40,7 @@ const readable = async (files: NatsTlsFiles): Promise<void> => {
 
 /**
  * The options of the client that tls:// asks for. With `tls`, nats.js refuses a server without TLS
- * before the client sends its login, also when it reconnects (strict-tls.ts closes a gap); only
+ * before the client sends its login, also when it reconnects (`connect` below closes a gap); only
  * servers that the address names are used. Without it (an address with nats://), nats.js uses TLS
  * only when the server offers it. The files are read again for every connection, so a renewed
  * certificate needs no restart.
@@ -92,8 +92,6 @@ export const inWords = (error: unknown, url: string, { cert }: NatsTlsFiles): un
     )
   return error
 }
-
-// Makes nats.js obey its option `tls`: it sends no byte of a login without TLS.
 
 const { connect } = NodeTransport.prototype
 

@@ -1,4 +1,6 @@
-// The checkpoint of a follower: how far the stored state of its buckets goes.
+// The checkpoint of a follower: how far the stored state of its buckets goes, and whether its stream
+// and its buckets are those that it was made from: a backup may have copied them at different
+// moments.
 import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
@@ -62,9 +64,6 @@ export const saveCheckpoint = Effect.fnUntraced(
   Effect.mapError(unavailable("checkpoint"))
 )
 
-// Compares a follower's checkpoint with its stream and its buckets: a backup may have copied them
-// at different moments.
-
 type Door = Pick<Nats["Service"], "message" | "request">
 
 /** The result of a read; undefined where the stream itself is missing. */
@@ -115,9 +114,6 @@ export const followerFaults = Effect.fnUntraced(function* (
   const fault = streamFault({ stream, lastSeq }, seq, mark, at)
   return fault === undefined ? older : [fault, ...older]
 })
-
-// The marks in a checkpoint of a follower: the streams and buckets beside it, and whether they are
-// those of the same moment. Pure.
 
 /**
  * Whether two times of one stored message are equal. A consumer's time is rounded to 256 ns before

@@ -1,4 +1,5 @@
-// Reads many entries of a bucket with as few requests as the server allows.
+// Reads many entries of a bucket: those of some keys or wildcards with as few requests as the server
+// allows, or all of them, for rebuilds and for counts that are made once.
 
 import { DeliverPolicy } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
@@ -37,8 +38,6 @@ export const readParts = <K extends string>(
     )
     return below.flat()
   })
-
-// Reads all entries of a bucket, for rebuilds and for counts that are made once.
 
 /**
  * Passes every entry of a bucket to `see`, with `meta`: the text, the revision, and when the server

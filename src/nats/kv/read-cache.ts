@@ -159,8 +159,6 @@ const valuesOf = <K extends string, V>(state: State<K, V>): ReadValues<K, V> =>
     return found
   })
 
-// The texts that a read cache has in memory, by the key or wildcard that they were read with.
-
 /** Added to the characters of each text: its key, and their places in a map. */
 const entryBytes = 250
 

@@ -235,9 +235,6 @@ const unstoredSince = <V>({ unstored }: State<V>, key?: string): number =>
     ? [...unstored.values()].reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY)
     : (unstored.get(key) ?? Number.POSITIVE_INFINITY)
 
-// Reads entries into a write-back cache, each entry once: several messages of one batch may change
-// one large value.
-
 /** Reads at once. A value has up to 1 MiB, and its size is unknown before the read. */
 const readConcurrency = 32
 
@@ -318,8 +315,6 @@ const loadTogether = <V>(reader: Reader<V>, keys: Iterable<string>) =>
       return sum(missing.map((key) => add(entries, key, byKey.get(key))))
     })
   })
-
-// The limit of changes that a bucket has no room for, and that a follower holds in memory.
 
 /** Entries, and bytes of JSON. Beyond either the follower stops. */
 const unstoredMax = 20_000

@@ -101,8 +101,6 @@ export const lastSeqOf = (door: Door, stream: string): Effect.Effect<number, Nat
       : Effect.succeed(info.state.last_seq)
   )
 
-// How a declared consumer is configured on the server. Pure.
-
 /** The configuration of a declared consumer, as far as an update can change it. */
 export const consumerConfig = (spec: ConsumerSpec) =>
   ({

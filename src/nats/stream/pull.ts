@@ -1,5 +1,5 @@
-// Pulls messages of a durable consumer for many workers: one pull requests as many messages as
-// there are idle workers. A pull for each worker would cost a subscription for each message.
+// Pulls messages of consumers: those of a durable one for many workers, and all that a stream has up
+// to its present end, in batches and without acknowledgements.
 import type { Consumer, JetStreamClient, JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream"
 
 /**
@@ -32,7 +32,11 @@ export interface Pulling {
   readonly stop: () => void
 }
 
-/** Pulls while a worker waits. At most one pull is open. `accepted`: called after each. */
+/**
+ * Pulls while a worker waits. At most one pull is open, which requests as many messages as there
+ * are idle workers: a pull for each worker would cost a subscription for each message. `accepted`:
+ * called after each pull.
+ */
 export const makePulling = (consumer: Consumer, accepted: () => void): Pulling => {
   const waiting = new Set<Take>()
   let open = false
@@ -93,8 +97,6 @@ export const makePulling = (consumer: Consumer, accepted: () => void): Pulling =
     }
   }
 }
-
-// Reads a stream up to its present end, in batches and without acknowledgements.
 
 /** Messages requested at once. */
 const batchMax = 500

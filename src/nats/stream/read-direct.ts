@@ -108,10 +108,6 @@ const readLast = (
     requestMany({ subject, payload: "", timeoutMillis }, receive, reject)
   })
 
-// Reads a stream without a consumer, for people who may not create one: whoever creates a consumer
-// chooses the subject to which it delivers. Any replica responds, so the last messages may be
-// missing for a moment.
-
 /** Messages requested at once. */
 const batchMax = 500
 
@@ -146,7 +142,11 @@ export const firstSince = async (
   return (await readBatch(requests, stream, query))[0]?.seq
 }
 
-/** The messages that a filter matches, in order, up to the present end of the stream. */
+/**
+ * The messages that a filter matches, in order, up to the present end of the stream. Needs no
+ * consumer, for people who may not create one: whoever creates a consumer chooses the subject to
+ * which it delivers. Any replica responds, so the last messages may be missing for a moment.
+ */
 export const readDirect = async function* (
   requests: Requests,
   stream: string,

@@ -1,5 +1,5 @@
-// Repairs one durable consumer: makes it again after somebody deleted it, changes it back, ends a
-// pause. Several processes may do so at once: a repair that another process made first changes
+// Judges one durable consumer by what the server says of it, and repairs it: makes it again after
+// somebody deleted it, changes it back, ends a pause. Several processes may do so at once: a repair that another process made first changes
 // nothing.
 import { type ConsumerConfig, DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
@@ -223,9 +223,6 @@ export const lookAt = Effect.fnUntraced(function* (
   if (info.paused === true) return yield* orLeave(care, "paused", resume(tools, care))
   care.trouble = undefined
 })
-
-// Judges a durable consumer by what the server says of it: whether somebody paused or changed it,
-// and from where it starts when it is made again. Pure.
 
 /**
  * What an update must clear: with these, pulls are refused, messages lack their bodies, delays of

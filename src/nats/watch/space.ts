@@ -1,6 +1,6 @@
 // The space that streams and buckets have left. Before a stream is full and refuses all messages,
 // the service refuses requests that make it grow, and so keeps space for deletions and recorded
-// facts.
+// facts. Log lines say that a stream fills up, is full, and has room again.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -116,8 +116,6 @@ export class Space extends Context.Service<
     })
   )
 }
-
-// Logs that a stream fills up, is full, and has room again.
 
 /** A log line is due when a stream reaches one of these shares of its bytes. */
 const shares = [0.7, usersShare, fullShare]

@@ -1,6 +1,6 @@
 // Asks the server how all streams are, those behind buckets too: once a second while they change,
-// at rest every three seconds. Each look is told to those that watch space, the clock, consumers,
-// and whether LOG or WORK was replaced.
+// at rest every three seconds. Each look is told to those that watch space, the clock and consumers,
+// and judged here: whether LOG or WORK was replaced, and how many copies of each stream there are.
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -129,9 +129,6 @@ const sharedLook = Effect.fnUntraced(function* (nats: Nats["Service"], seen: (lo
   })
 })
 
-// Notices that LOG or WORK was replaced while processes run: their caches, leases and checkpoints
-// belong to the former stream.
-
 /** One look is no proof while a server starts. */
 const looksMin = 3
 /**
@@ -163,7 +160,10 @@ const judge = (stream: string, watched: Watched, look: Look): string | undefined
   return watched.doubts >= (isCluster ? looksInCluster : looksMin) ? fault : undefined
 }
 
-/** Waits until LOG or WORK is not the stream that it was, and returns why. */
+/**
+ * Waits until LOG or WORK is not the stream that it was, and returns why: caches, leases and
+ * checkpoints of the processes belong to the former stream.
+ */
 export const untilReplaced = Effect.gen(function* () {
   const watch = yield* StreamWatch
   const replaced = yield* Deferred.make<string>()
@@ -178,10 +178,6 @@ export const untilReplaced = Effect.gen(function* () {
   yield* watch.tell(told)
   return yield* Deferred.await(replaced)
 })
-
-// Counts the copies of each stream that are current. JetStream goes on with two of three copies and
-// says nothing, so that the next failure would be the end: a server that is away or whose disk is
-// full, or a copy that does not catch up.
 
 /** Under load a copy is behind for moments: one that was current within this time counts. */
 const currentMillis = 30_000
@@ -221,7 +217,11 @@ const copiesOfStream = (
 export const copiesOf = (look: Look, last: LastCurrent): ReadonlyArray<Copies> =>
   [...look.streams].map(([stream, info]) => copiesOfStream(stream, info, look.ended, last))
 
-/** Shows the copies as metrics, and logs when some are lost and when all are current again. */
+/**
+ * Shows the copies as metrics, and logs when some are lost and when all are current again.
+ * JetStream goes on with two of three copies and says nothing, so that the next failure would be
+ * the end: a server that is away or whose disk is full, or a copy that does not catch up.
+ */
 export const copiesLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const watch = yield* StreamWatch
