@@ -1,6 +1,6 @@
-// The checkpoint of a follower: how far the stored state of its buckets goes, and whether its stream
-// and its buckets are those that it was made from: a backup may have copied them at different
-// moments.
+// The checkpoint of a follower: how far the stored state of its buckets goes, and whether its
+// stream and its buckets are those that it was made from: a backup may have copied them at
+// different moments.
 import * as Effect from "effect/Effect"
 import { type BucketName, bucketStream, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"

@@ -1,5 +1,5 @@
-// Reads many entries of a bucket: those of some keys or wildcards with as few requests as the server
-// allows, or all of them, for rebuilds and for counts that are made once.
+// Reads many entries of a bucket: those of some keys or wildcards with as few requests as the
+// server allows, or all of them, for rebuilds and for counts that are made once.
 
 import { DeliverPolicy } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"

@@ -1,5 +1,5 @@
-// Pulls messages of consumers: those of a durable one for many workers, and all that a stream has up
-// to its present end, in batches and without acknowledgements.
+// Pulls messages of consumers: those of a durable one for many workers, and all that a stream has
+// up to its present end, in batches and without acknowledgements.
 import type { Consumer, JetStreamClient, JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream"
 
 /**

@@ -1,6 +1,6 @@
 // Judges one durable consumer by what the server says of it, and repairs it: makes it again after
-// somebody deleted it, changes it back, ends a pause. Several processes may do so at once: a repair that another process made first changes
-// nothing.
+// somebody deleted it, changes it back, ends a pause. Several processes may do so at once: a repair
+// that another process made first changes nothing.
 import { type ConsumerConfig, DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import { metaKey, projections } from "#streams/buckets.ts"

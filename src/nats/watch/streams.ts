@@ -1,6 +1,7 @@
 // Asks the server how all streams are, those behind buckets too: once a second while they change,
-// at rest every three seconds. Each look is told to those that watch space, the clock and consumers,
-// and judged here: whether LOG or WORK was replaced, and how many copies of each stream there are.
+// at rest every three seconds. Each look is told to those that watch space, the clock and
+// consumers, and judged here: whether LOG or WORK was replaced, and how many copies of each stream
+// there are.
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
