@@ -3,7 +3,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { rebuild } from "#cli/rebuild/rebuild.ts"
-import { refuseOtherCopies } from "#nats/admin/copies-check.ts"
+import { refuseOtherCopies } from "#nats/admin/start-checks.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { metaKey } from "#streams/buckets.ts"
 import { backUp, type Copies, restore } from "../support/backup.ts"
