@@ -13,7 +13,7 @@ import {
   writeRuleFault,
   writeRuleOf
 } from "#domain/publisher.ts"
-import { pushHostFault } from "#domain/subscription/push-host.ts"
+import { pushHostFault } from "#domain/subscription/endpoint.ts"
 import {
   address,
   inboxPrefixFault,

@@ -11,8 +11,7 @@ import {
   type StrikeReason,
   strikeReasons
 } from "#domain/reason.ts"
-import { hostMatcher } from "#domain/subscription/push-host.ts"
-import { knownPushHosts } from "#domain/subscription/push-services.ts"
+import { hostMatcher, knownPushHosts } from "#domain/subscription/endpoint.ts"
 import { counter, gauge, histogram } from "./series.ts"
 
 // From an immediate delivery to the end of the longest retries.

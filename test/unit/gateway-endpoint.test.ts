@@ -2,8 +2,7 @@
 // name.
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { checkEndpoint } from "#domain/subscription/endpoint.ts"
-import { knownPushHosts } from "#domain/subscription/push-services.ts"
+import { checkEndpoint, knownPushHosts } from "#domain/subscription/endpoint.ts"
 
 const strict = { hosts: [], allowLoopback: false }
 const open = { hosts: ["*"], allowLoopback: false }

@@ -2,7 +2,7 @@
 // took to answer. Pure.
 import * as Schema from "effect/Schema"
 import type { PushResult } from "../outcome.ts"
-import { pushServiceOf } from "../subscription/push-services.ts"
+import { pushServiceOf } from "../subscription/endpoint.ts"
 import { add, addMillis, boundedWord, CountsBy, Durations, type MutableCountsBy } from "./counts.ts"
 
 /** More than any broadcast has: a third of all reasons. */

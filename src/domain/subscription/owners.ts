@@ -2,7 +2,7 @@
 // endpoint. Pure.
 import { jsonHash } from "#basics/json-hash.ts"
 import type { SubscriptionCommand } from "./command.ts"
-import { foldedEndpoint } from "./push-services.ts"
+import { foldedEndpoint } from "./endpoint.ts"
 import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
 import { removedAt, renewableMillisMax, type Taken } from "./tombstone.ts"
 

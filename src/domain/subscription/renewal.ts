@@ -2,7 +2,7 @@
 // Pure.
 
 import type { SubscriptionData } from "./command.ts"
-import { foldedEndpoint } from "./push-services.ts"
+import { foldedEndpoint } from "./endpoint.ts"
 import { hasSameKeys } from "./same-browser.ts"
 import { type SubscriptionList, storedIn } from "./subscription.ts"
 import { renewableMillisMax } from "./tombstone.ts"

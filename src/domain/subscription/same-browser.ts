@@ -1,6 +1,6 @@
 // Whether two puts store the same subscription of a browser. Pure.
 import type { SubscriptionData, SubscriptionPut } from "./command.ts"
-import { foldedEndpoint } from "./push-services.ts"
+import { foldedEndpoint } from "./endpoint.ts"
 
 /** Clients may write both alphabets of base64, with padding or without. */
 const sameBytes = (a: string, b: string): boolean =>

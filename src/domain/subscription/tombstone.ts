@@ -1,5 +1,5 @@
 // Tombstones of removed subscriptions, from which clients learn of the removal. Pure.
-import { otherPushService, pushServiceAt } from "./push-services.ts"
+import { otherPushService, pushServiceAt } from "./endpoint.ts"
 
 /**
  * The entry of a removed subscription. A number is the time of the removal. A subscription that a
