@@ -4,7 +4,7 @@ import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import { natsPolicy } from "#domain/publisher.ts"
-import { importPolicy } from "#domain/subscription/stand-in.ts"
+import { importPolicy } from "#domain/subscription/command.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { within, words } from "#settings/values.ts"
 

@@ -4,6 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
+import { hasSameKeys } from "#domain/subscription/command.ts"
 import {
   atEndpoint,
   type EndpointOwners,
@@ -17,7 +18,6 @@ import {
   removedHashes,
   withOwner
 } from "#domain/subscription/owners.ts"
-import { hasSameKeys } from "#domain/subscription/same-browser.ts"
 import {
   emptyList,
   type StoredSubscription,

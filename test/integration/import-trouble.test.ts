@@ -2,8 +2,8 @@
 // yet. One that cannot do all it should says how far it came, and leaves nothing behind.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import { standInOf } from "#domain/subscription/command.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
-import { standInOf } from "#domain/subscription/stand-in.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

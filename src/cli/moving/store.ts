@@ -2,6 +2,7 @@
 // killed run left a subscription, its registrations are there, too.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { hasSameKeys, isStandIn } from "#domain/subscription/command.ts"
 import {
   atEndpoint,
   hasRoomFor,
@@ -10,8 +11,6 @@ import {
   withoutMoved
 } from "#domain/subscription/owners.ts"
 import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
-import { hasSameKeys } from "#domain/subscription/same-browser.ts"
-import { isStandIn } from "#domain/subscription/stand-in.ts"
 import {
   emptyList,
   nextTimestamp,

@@ -2,6 +2,7 @@
 import * as Schema from "effect/Schema"
 import { StoredReason } from "../reason.ts"
 import { Timestamp } from "../timestamp.ts"
+import { foldedEndpoint } from "./endpoint.ts"
 import type { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
 
 /**
@@ -117,3 +118,37 @@ export type SubscriptionCommand =
   | ({ readonly type: "subscription.struck/1" } & SubscriptionStruck)
   | ({ readonly type: "subscription.suspended/1" } & SubscriptionSuspended)
   | ({ readonly type: "subscription.cleared/1" } & SubscriptionCleared)
+
+// Whether two puts store the same subscription of a browser. Pure.
+
+/** Clients may write both alphabets of base64, with padding or without. */
+const sameBytes = (a: string, b: string): boolean =>
+  a === b || Buffer.from(a, "base64").equals(Buffer.from(b, "base64"))
+
+/** Whether two puts of one endpoint are of the same browser, whoever its user is. */
+export const hasSameKeys = (a: SubscriptionData, b: SubscriptionData): boolean =>
+  sameBytes(a.keys.auth, b.keys.auth) && sameBytes(a.keys.p256dh, b.keys.p256dh)
+
+/**
+ * Whether a put stores the same subscription again: then its generation stays, and pushes that wait
+ * for it are sent.
+ */
+export const isSameBrowser = (
+  former: Pick<SubscriptionPut, "data" | "vapidKey">,
+  { data, vapidKey }: SubscriptionPut
+): boolean =>
+  foldedEndpoint(former.data.endpoint) === foldedEndpoint(data.endpoint) &&
+  hasSameKeys(former.data, data) &&
+  former.vapidKey === vapidKey
+
+// Stand-ins: users whom `bellcast import` makes for subscriptions whose real users it does not
+// know, one for each. When a real user stores such a subscription, the registrations of the
+// stand-in go along: nobody else could ever end them. Pure.
+
+/** The policy in the ids of stand-ins. No policy may have this name, so no login is a stand-in. */
+export const importPolicy = "import"
+
+/** The id of the stand-in of a subscription. */
+export const standInOf = (subscription: string): string => `${importPolicy}:${subscription}`
+
+export const isStandIn = (user: string): boolean => user.startsWith(`${importPolicy}:`)

@@ -2,8 +2,8 @@
 // Pure.
 
 import type { SubscriptionData } from "./command.ts"
+import { hasSameKeys } from "./command.ts"
 import { foldedEndpoint } from "./endpoint.ts"
-import { hasSameKeys } from "./same-browser.ts"
 import { type SubscriptionList, storedIn } from "./subscription.ts"
 import { renewableMillisMax } from "./tombstone.ts"
 

@@ -7,9 +7,8 @@ import type {
   SubscriptionGone,
   SubscriptionPut
 } from "./command.ts"
+import { isSameBrowser, isStandIn } from "./command.ts"
 import { listBytesMax, listFits } from "./list-bounds.ts"
-import { isSameBrowser } from "./same-browser.ts"
-import { isStandIn } from "./stand-in.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
 import {
   boundTombstones,

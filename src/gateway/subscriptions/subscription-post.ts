@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import type { JsonObject } from "#basics/json.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
-import { hasSameKeys } from "#domain/subscription/same-browser.ts"
+import { hasSameKeys } from "#domain/subscription/command.ts"
 import type { StoredSubscription, SubscriptionList } from "#domain/subscription/subscription.ts"
 import { stamp, unmet } from "../http/preconditions.ts"
 import type { Call } from "../http/request.ts"
