@@ -2,8 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
 import { markMoved, markRemoved } from "#domain/subscription/owners.ts"
-import { renewableBy } from "#domain/subscription/renewal.ts"
-import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import {
+  emptyList,
+  evolveList,
+  renewableBy,
+  type SubscriptionList
+} from "#domain/subscription/subscription.ts"
 import { renewableMillisMax, renewables, renewablesMax } from "#domain/subscription/tombstone.ts"
 import { undoing } from "#subscriptions/removals.ts"
 import { data, del, given, gone, put, struck, suspended } from "#test/subscription-commands.ts"

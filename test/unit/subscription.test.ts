@@ -1,7 +1,7 @@
 // A user's list of subscriptions: what each command does.
 import { assert, describe, it } from "@effect/vitest"
 import { isSameBrowser } from "#domain/subscription/command.ts"
-import { growsList } from "#domain/subscription/list-bounds.ts"
+import { growsList } from "#domain/subscription/subscription.ts"
 import { tombstonesMax } from "#domain/subscription/tombstone.ts"
 import { data, del, given, gone, matched, put } from "#test/subscription-commands.ts"
 

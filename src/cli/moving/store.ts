@@ -10,11 +10,12 @@ import {
   ownerOf,
   withoutMoved
 } from "#domain/subscription/owners.ts"
-import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
 import {
   emptyList,
+  exhausted,
   nextTimestamp,
-  type SubscriptionList
+  type SubscriptionList,
+  type SubscriptionQuota
 } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

@@ -1,19 +1,21 @@
 // A user's list of subscriptions, folded from the commands in LOG. Pure.
-
-import type {
-  SubscriptionCommand,
-  SubscriptionData,
-  SubscriptionDelete,
-  SubscriptionGone,
-  SubscriptionPut
+import {
+  hasSameKeys,
+  isSameBrowser,
+  isStandIn,
+  type SubscriptionCommand,
+  type SubscriptionData,
+  type SubscriptionDelete,
+  type SubscriptionGone,
+  type SubscriptionPut
 } from "./command.ts"
-import { isSameBrowser, isStandIn } from "./command.ts"
-import { listBytesMax, listFits } from "./list-bounds.ts"
+import { foldedEndpoint } from "./endpoint.ts"
 import { type Judged, withStrike, withSuspension } from "./strike.ts"
 import {
   boundTombstones,
   movedOr,
   removedAt,
+  renewableMillisMax,
   type Tombstone,
   validRenewalIn,
   withoutRenewal
@@ -241,4 +243,109 @@ const evolve = (
     case "subscription.cleared/1":
       return replace(next, command, ({ strikes: _, suspended: __, ...stored }) => stored)
   }
+}
+
+// Bounds on the size of subscriptions and of their lists. Pure.
+
+/**
+ * Bytes of JSON of one subscription that the gateway stores: endpoint, keys and other attributes.
+ * Browsers' subscriptions have 300 to 700 bytes, an endpoint at most 2,048 characters. Not a
+ * setting: no browser needs more, and the projector holds the lists of many users in memory.
+ */
+export const subscriptionBytesMax = 4_096
+
+/**
+ * Bytes of JSON that a list may grow to; a bucket value takes 1,044,480 with its headers. The
+ * gateway stores at most 50 subscriptions of 4 KiB and 1000 tombstones of at most 190 bytes, which
+ * is less. Commands that were published straight onto NATS may come near.
+ */
+export const listBytesMax = 1_040_000
+/** Free space that puts of a user must leave for tombstones, strikes and matched keys. */
+export const listMarginBytes = 100_000
+
+/** Whether storing `data` at `id` makes a list larger. */
+export const growsList = (
+  {
+    subscriptions
+  }: { readonly subscriptions: Readonly<Record<string, { readonly data: object }>> },
+  { data, id }: Pick<SubscriptionPut, "data" | "id">
+): boolean =>
+  !Object.hasOwn(subscriptions, id) ||
+  Buffer.byteLength(JSON.stringify(data)) >
+    Buffer.byteLength(JSON.stringify(subscriptions[id]!.data))
+
+/** Whether a list has at most so many bytes of JSON. */
+export const listFits = (list: object, bytesMax: number): boolean => {
+  const text = JSON.stringify(list)
+  // No character takes more than three bytes.
+  return (
+    text.length * 3 <= bytesMax ||
+    (text.length <= bytesMax && new TextEncoder().encode(text).length <= bytesMax)
+  )
+}
+
+// How many subscriptions a user may have, together and at one push service. Pure.
+
+export interface SubscriptionQuota {
+  readonly subscriptionsPerUserMax: number
+  readonly subscriptionsPerUserPerHostMax: number
+}
+
+/** The host of an endpoint; NATS clients may have stored one that is no URL. */
+const hostOf = (endpoint: string): string => (URL.canParse(endpoint) ? new URL(endpoint).host : "")
+
+/** Which quota leaves no room for another subscription at an endpoint; undefined: none. */
+export const exhausted = (
+  { subscriptions }: SubscriptionList,
+  endpoint: string,
+  { subscriptionsPerUserMax, subscriptionsPerUserPerHostMax }: SubscriptionQuota
+): "user" | "host" | undefined => {
+  const stored = Object.values(subscriptions)
+  if (stored.length >= subscriptionsPerUserMax) return "user"
+  const host = hostOf(endpoint)
+  const atHost = stored.filter(({ data }) => hostOf(data.endpoint) === host)
+  return atHost.length >= subscriptionsPerUserPerHostMax ? "host" : undefined
+}
+
+// Renewing a subscription by a secret, without a login. LOG and bucket hold the hash of a secret.
+// Pure.
+
+/** How long a renewal may be repeated, because its response may have been lost. */
+const repeatedMillisMax = 60 * 60_000
+
+/** The subscription that a secret renews, or renewed in the same request before. */
+interface Renewable {
+  /** Sequence of the put that began the subscription. */
+  readonly generation: number
+  /** Undefined: a push service ended it. */
+  readonly data?: SubscriptionData
+  readonly isRepeated: boolean
+}
+
+/**
+ * The subscription `id`, if the secret of this hash renews it in a request that stores `data` as
+ * `newId`. Undefined: the secret is unknown, spent or void.
+ */
+export const renewableBy = (
+  list: SubscriptionList,
+  hash: string,
+  id: string,
+  { data, id: newId }: { readonly data: SubscriptionData; readonly id: string },
+  now: number
+): Renewable | undefined => {
+  const stored = storedIn(list, id)
+  if (stored?.renewal === hash)
+    return { generation: stored.seq, data: stored.data, isRepeated: false }
+  const ended = Object.hasOwn(list.tombstones, id) ? list.tombstones[id] : undefined
+  if (typeof ended === "object" && "renewal" in ended && ended.renewal === hash)
+    return now - ended.lastModified < renewableMillisMax
+      ? { generation: ended.generation, isRepeated: false }
+      : undefined
+  const renewed = storedIn(list, newId)
+  const isRepeated =
+    renewed?.renewed?.by === hash &&
+    now - renewed.renewed.at < repeatedMillisMax &&
+    foldedEndpoint(renewed.data.endpoint) === foldedEndpoint(data.endpoint) &&
+    hasSameKeys(renewed.data, data)
+  return isRepeated ? { generation: renewed.seq, data: renewed.data, isRepeated } : undefined
 }

@@ -1,6 +1,6 @@
 // Every error of the API, and every error of a request that is not complete or not HTTP.
 import { payloadBytesMax } from "#domain/broadcast.ts"
-import { subscriptionBytesMax } from "#domain/subscription/list-bounds.ts"
+import { subscriptionBytesMax } from "#domain/subscription/subscription.ts"
 import { STATUS_CODES } from "./node-http.ts"
 
 /** A row of the table of errors. */

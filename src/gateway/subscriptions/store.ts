@@ -6,11 +6,13 @@ import * as Schema from "effect/Schema"
 import { Settings } from "#config"
 import type { SubscriptionCommand, SubscriptionData } from "#domain/subscription/command.ts"
 import { hasSameKeys } from "#domain/subscription/command.ts"
-import { listBytesMax, listFits, listMarginBytes } from "#domain/subscription/list-bounds.ts"
 import { atEndpoint, endpointHash, hasRoomFor, ownerOf } from "#domain/subscription/owners.ts"
-import { exhausted } from "#domain/subscription/quota.ts"
 import {
   evolveList,
+  exhausted,
+  listBytesMax,
+  listFits,
+  listMarginBytes,
   nextTimestamp,
   type SubscriptionList,
   withoutSubscription

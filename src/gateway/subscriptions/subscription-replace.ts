@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { renewableBy } from "#domain/subscription/renewal.ts"
+import { renewableBy } from "#domain/subscription/subscription.ts"
 import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
