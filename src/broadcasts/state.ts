@@ -26,8 +26,7 @@ import {
   stateOf,
   type WantedState
 } from "#domain/broadcast-state.ts"
-import type { Failures } from "#domain/progress/failures.ts"
-import type { Progress } from "#domain/progress/progress.ts"
+import type { Failures, Progress } from "#domain/progress.ts"
 import { millisOf } from "#domain/timestamp.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { readParts } from "#nats/kv/entries.ts"

@@ -11,12 +11,7 @@ import {
   evolvePushes,
   pushesSince
 } from "#domain/outcome.ts"
-import {
-  countsOf,
-  evolveProgress,
-  type Progress,
-  startProgress
-} from "#domain/progress/progress.ts"
+import { countsOf, evolveProgress, type Progress, startProgress } from "#domain/progress.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"

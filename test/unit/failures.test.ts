@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { Fate, Outcome, PushResult } from "#domain/outcome.ts"
 import { pauseWhenOf, pauseWhenText } from "#domain/pause-when.ts"
-import { evolveFailures, type Failures, noFailures } from "#domain/progress/failures.ts"
+import { evolveFailures, type Failures, noFailures } from "#domain/progress.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { outcome, result } from "#test/outcome-messages.ts"
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { deliveredOf, emptyPushes, evolvePushes, type Fate, type Outcome } from "#domain/outcome.ts"
-import { evolveProgress, type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
+import { evolveProgress, type Progress, startProgress, waiting } from "#domain/progress.ts"
 import { plan, result } from "#test/outcome-messages.ts"
 
 /** A message of WORK about the broadcast, and the counts by outcome once it is counted. */

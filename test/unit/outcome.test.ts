@@ -1,6 +1,6 @@
 // The counts of a broadcast: what each message about it changes.
 import { assert, describe, it } from "@effect/vitest"
-import { evolveProgress, startProgress, waiting } from "#domain/progress/progress.ts"
+import { evolveProgress, startProgress, waiting } from "#domain/progress.ts"
 import { outcome, plan } from "#test/outcome-messages.ts"
 
 describe("the progress of a broadcast", () => {

@@ -2,8 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { Fate, PushResult } from "#domain/outcome.ts"
-import { addMillis, quantile } from "#domain/progress/counts.ts"
-import { type Details, evolveDetails, noDetails } from "#domain/progress/details.ts"
+import { addMillis, type Details, evolveDetails, noDetails, quantile } from "#domain/progress.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { result } from "#test/outcome-messages.ts"
 

@@ -14,7 +14,7 @@ import {
 } from "../broadcast-state.ts"
 import { DeadLetter, RetryJob, ShardJob } from "../job.ts"
 import { Outcome, Plan } from "../outcome.ts"
-import { Progress } from "../progress/progress.ts"
+import { Progress } from "../progress.ts"
 import { PublisherDelete, PublisherPut } from "../publisher.ts"
 import { Direct, DirectPart } from "../recipients.ts"
 import { RegistrationDelete, RegistrationPut } from "../registration.ts"

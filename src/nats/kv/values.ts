@@ -5,7 +5,7 @@
 // know: an older process that writes the value back would lose them.
 import type { AccessToken } from "#domain/access-token.ts"
 import type { ChannelPushes } from "#domain/outcome.ts"
-import type { Progress } from "#domain/progress/progress.ts"
+import type { Progress } from "#domain/progress.ts"
 import type { Publishers } from "#domain/publisher.ts"
 import type {
   ChannelBegin,
