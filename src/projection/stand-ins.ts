@@ -2,7 +2,7 @@
 // that user before it stored the move.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { MessageType } from "#domain/messages/messages.ts"
+import type { MessageType } from "#domain/messages.ts"
 import { noCounts, registeredSince } from "#domain/registration.ts"
 import type { Append } from "#nats/stream/append.ts"
 import { keys } from "#streams/buckets.ts"

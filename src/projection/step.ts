@@ -2,7 +2,7 @@
 // step may also be a rejection with a reason.
 import { createHash } from "node:crypto"
 import type { AccessTokenCommand } from "#domain/access-token.ts"
-import type { Message } from "#domain/messages/messages.ts"
+import type { Message } from "#domain/messages.ts"
 import type { PublisherCommand } from "#domain/publisher.ts"
 import type { RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"

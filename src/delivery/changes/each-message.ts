@@ -1,6 +1,6 @@
 // Reads the jobs or the outcomes of a broadcast, and does something with each, several at a time.
 import * as Effect from "effect/Effect"
-import type { Message } from "#domain/messages/messages.ts"
+import type { Message } from "#domain/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { HandlerProgress } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"

@@ -2,7 +2,7 @@
 // appends them again, under the number of its run. Appended twice, a job is there once.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { Message } from "#domain/messages/messages.ts"
+import type { Message } from "#domain/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, type Delivery, done } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"

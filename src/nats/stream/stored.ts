@@ -12,7 +12,7 @@ import {
 import type { StoredMessage } from "../connection/request.ts"
 import type { DirectMessage } from "./read-direct.ts"
 
-/** The header with the type of the body (domain/messages/messages.ts). */
+/** The header with the type of the body (domain/messages.ts). */
 export const typeHeader = "Bellcast-Type"
 
 /** A stored message, decoded. */

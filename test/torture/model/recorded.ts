@@ -1,6 +1,6 @@
 // What the service has recorded in LOG and WORK, read past it and counted by the rig's own rules.
 import type { JsMsg } from "@nats-io/jetstream"
-import { decodeMessage } from "#domain/messages/messages.ts"
+import { decodeMessage } from "#domain/messages.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import { filters, parseBroadcast, parseOfBroadcast, parseSubscription } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"

@@ -3,21 +3,21 @@
 import type * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import { depthMax, parseJson, parseWhole } from "#basics/json.ts"
-import { AccessTokenDelete, AccessTokenPut } from "../access-token.ts"
-import { BroadcastBody, BroadcastRejected } from "../broadcast.ts"
+import { AccessTokenDelete, AccessTokenPut } from "./access-token.ts"
+import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
 import {
   BroadcastCancelled,
   BroadcastChanged,
   BroadcastPaused,
   BroadcastResumed,
   BroadcastScheduled
-} from "../broadcast-state.ts"
-import { DeadLetter, RetryJob, ShardJob } from "../job.ts"
-import { Outcome, Plan } from "../outcome.ts"
-import { Progress } from "../progress.ts"
-import { PublisherDelete, PublisherPut } from "../publisher.ts"
-import { Direct, DirectPart } from "../recipients.ts"
-import { RegistrationDelete, RegistrationPut } from "../registration.ts"
+} from "./broadcast-state.ts"
+import { DeadLetter, RetryJob, ShardJob } from "./job.ts"
+import { Outcome, Plan } from "./outcome.ts"
+import { Progress } from "./progress.ts"
+import { PublisherDelete, PublisherPut } from "./publisher.ts"
+import { Direct, DirectPart } from "./recipients.ts"
+import { RegistrationDelete, RegistrationPut } from "./registration.ts"
 import {
   SubscriptionDelete,
   SubscriptionGone,
@@ -25,13 +25,12 @@ import {
   SubscriptionMoved,
   SubscriptionPut,
   SubscriptionRenewable
-} from "../subscription/command.ts"
+} from "./subscription/command.ts"
 import {
   SubscriptionCleared,
   SubscriptionStruck,
   SubscriptionSuspended
-} from "../subscription/strike.ts"
-import { CommandRejected, KeyAdopted, Look, UseridSecretAdopted } from "./facts.ts"
+} from "./subscription/strike.ts"
 
 export const messages = {
   "subscription.put/1": SubscriptionPut,
@@ -116,3 +115,46 @@ export const decodeMessage = (
   const exit = decoders[type](parsed.json)
   return exit._tag === "Success" ? ({ ...exit.value, type } as Message) : malformed(`not a ${type}`)
 }
+
+// Facts that change no state of users: rejected commands, secrets that are in use, and what
+// operators looked at. Pure.
+
+/**
+ * The fact that the projector rejected a command on a subject of subscriptions, registrations or
+ * publishers. Rejected broadcasts have a message of their own.
+ */
+const CommandRejected = Schema.Struct({
+  /** Sequence of the command in LOG. */
+  command: Schema.Int,
+  subject: Schema.String,
+  reason: Schema.String,
+  /** Milliseconds since the epoch. */
+  at: Schema.Int
+})
+
+/**
+ * From this message on, browsers were offered this VAPID key. Written once per key, so that a
+ * service whose keys were lost reports it at its start.
+ */
+export const KeyAdopted = Schema.Struct({
+  publicKey: Schema.String,
+  at: Schema.Int
+})
+export type KeyAdopted = typeof KeyAdopted.Type
+
+/**
+ * From this message on, user ids are made with the secret of this fingerprint, so that a service
+ * started with another secret reports it. Empty: with the secret that is adopted next.
+ */
+const UseridSecretAdopted = Schema.Struct({
+  fingerprint: Schema.String,
+  at: Schema.Int
+})
+
+/** An operator looked at a user: at the pushes of a broadcast, or at all that is known. */
+const Look = Schema.Struct({
+  /** The id of the operator. */
+  by: Schema.String,
+  broadcast: Schema.optionalKey(Schema.Int),
+  at: Schema.Int
+})
