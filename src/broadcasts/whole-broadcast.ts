@@ -3,7 +3,7 @@
 // would read whom others send to, and make every reader fetch messages of his choice.
 import * as Effect from "effect/Effect"
 import type { BroadcastBody } from "#domain/broadcast.ts"
-import { isOwnSource } from "#domain/broadcast-publisher.ts"
+import { isOwnSource } from "#domain/broadcast.ts"
 import { type DirectPart, type Recipients, recipientsIn, variantsIn } from "#domain/recipients.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"

@@ -1,14 +1,14 @@
 // A broadcast: its body, its headers, its payload, and the number of shards of its channel. Pure.
 import * as Schema from "effect/Schema"
 import { canonicalJson } from "#basics/json.ts"
-import { isLocale } from "./locale.ts"
+import { millisOf } from "./timestamp.ts"
 
 /** RFC 8030 section 5.3. */
 export const Urgency = Schema.Literals(["very-low", "low", "normal", "high"])
 export type Urgency = typeof Urgency.Type
 
 /** RFC 8030 section 5.4: at most 32 characters of the URL-safe base64 alphabet. */
-export const Topic = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,32}$/u)))
+const Topic = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,32}$/u)))
 
 /** 28 days: FCM stores a message no longer. Other push services allow as much or more. */
 export const ttlSecondsMax = 2_419_200
@@ -125,7 +125,7 @@ export const givenHeaders = (
   )
 
 /** The values of these headers. */
-export interface BroadcastHeaders {
+interface BroadcastHeaders {
   readonly ttlSeconds: number
   readonly urgency: Urgency
   readonly topic?: string
@@ -154,7 +154,7 @@ export const redrivesHeader = "Bellcast-Redrives"
 export const payloadHeader = "Bellcast-Payload"
 
 /** A header that does not follow RFC 8030, and why. */
-export interface HeaderError {
+interface HeaderError {
   readonly name: HeaderName
   readonly description: string
 }
@@ -247,4 +247,158 @@ export const shardDepth = (registrations: number): number => {
   let depth = 0
   while (depth < 4 && registrations > registrationsPerShard * 16 ** depth) depth++
   return depth
+}
+
+// The start of a broadcast that is accepted before it starts. Pure.
+
+/** Header of such a broadcast: a time of RFC 3339, as `at` in the body of a request. */
+export const startHeader = "Bellcast-Start-At"
+
+const aheadDaysMax = 30
+/** The longest time between the request that gives a broadcast its start, and that start. */
+const aheadMillisMax = aheadDaysMax * 24 * 60 * 60_000
+/**
+ * A time that has just passed means at once: the clock of the publisher may be behind, and a
+ * request is repeated for as long as its Idempotency-Key counts.
+ */
+const pastMillisMax = 60 * 60_000
+
+/**
+ * Most broadcasts that wait for their start. The planner and each worker and gateway keep them in
+ * memory, at up to 1 KB each, for up to 30 days.
+ */
+export const scheduledMax = 10_000
+/** Most of one publisher, so that none takes all places. */
+export const scheduledOfOneMax = scheduledMax / 2
+
+/** The reason why a broadcast cannot start at a time; undefined: it can. */
+export const startError = (text: string, now: number): string | undefined => {
+  const millis = millisOf(text)
+  if (millis === undefined) return "expected a time of RFC 3339"
+  if (millis > now + aheadMillisMax) return `expected a time of at most ${aheadDaysMax} days ahead`
+  return millis < now - pastMillisMax ? "the time was more than an hour ago" : undefined
+}
+
+/** The start that a broadcast waits for which was stored at `storedAt`; undefined: none. */
+export const laterStart = (
+  header: (name: string) => string | undefined,
+  storedAt: number
+): { readonly at: string } | undefined => {
+  const at = header(startHeader)
+  return at !== undefined && (millisOf(at) ?? 0) > storedAt ? { at } : undefined
+}
+
+// The share of failed pushes that pauses a broadcast: what publishers write, and how it is stored.
+// Pure.
+
+export const PauseWhen = Schema.Struct({
+  failed_share: Schema.Finite.pipe(
+    Schema.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))
+  )
+})
+export type PauseWhen = typeof PauseWhen.Type
+
+/** Header of such a broadcast: `pause_when` in the body of a request. */
+export const pauseWhenHeader = "Bellcast-Pause-When"
+
+export const pauseWhenText = ({ failed_share }: PauseWhen): string => `failed_share=${failed_share}`
+
+const isPauseWhen = Schema.is(PauseWhen)
+
+/** Undefined: the text is no value of the header. */
+export const pauseWhenOf = (text: string): PauseWhen | undefined => {
+  const pauseWhen = { failed_share: Number(/^failed_share=([\d.e-]{1,24})$/.exec(text)?.[1]) }
+  return isPauseWhen(pauseWhen) ? pauseWhen : undefined
+}
+
+export const pauseWhenError = `${pauseWhenHeader} must be failed_share= and a share, above 0 to 1`
+
+// The publisher of a broadcast, and whoever caused a message for another user, in headers. Pure.
+
+/** The gateway, as the source of a message. */
+export const gatewaySource = "rest"
+/** Sources that are Bellcast itself: the gateway checks who may send to whom. */
+const ownSources = [gatewaySource, "redrive"]
+export const isOwnSource = (source: string): boolean => ownSources.includes(source)
+
+/**
+ * Header of a broadcast by HTTP: the id of its publisher, percent-encoded. The gateway writes it; a
+ * NATS client may write anything there, so it counts only where the source is `rest`.
+ */
+const publisherHeader = "Bellcast-Publisher"
+
+/** The header that names the publisher. */
+export const publisherHeaders = (id: string): Readonly<Record<string, string>> => ({
+  [publisherHeader]: encodeURI(id)
+})
+
+/**
+ * Header of messages that somebody causes for another user: the id of the operator or the site's
+ * server, percent-encoded, or `operator` for a command.
+ */
+const byHeader = "Bellcast-By"
+export const byHeaders = (id: string): Readonly<Record<string, string>> => ({
+  [byHeader]: encodeURI(id)
+})
+
+/** The id in such a header. */
+const idIn = (text: string | undefined): string | undefined => {
+  try {
+    return text === undefined ? undefined : decodeURI(text)
+  } catch {
+    return text
+  }
+}
+
+type Header = (name: string) => string | undefined
+
+/** The caller that a message names. Undefined: the user caused it, or the service. */
+export const callerIn = (header: Header): string | undefined => idIn(header(byHeader))
+
+/** The operator who sent a broadcast again. Undefined of other broadcasts. */
+export const redrivenBy = (source: string, header: Header): string | undefined =>
+  source === "redrive" ? callerIn(header) : undefined
+
+/**
+ * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
+ * permissions bind it to its source; of one that was sent again, the operator. Undefined without
+ * the header.
+ */
+export const publisherOf = (source: string, header: Header): string | undefined => {
+  if (source !== gatewaySource) return redrivenBy(source, header) ?? `nats:${source}`
+  return idIn(header(publisherHeader))
+}
+
+// Languages of readers (BCP 47), and which variant of a broadcast is for which (RFC 4647). Pure.
+
+/** RFC 5646 section 4.4.1: room for every tag in use. */
+const localeBytesMax = 35
+
+/**
+ * Whether a text is a language tag such as `de` or `pt-BR`, as Intl takes it: tags of RFC 5646 that
+ * are no Unicode locale identifiers, such as `zh-yue` and `i-klingon`, are refused.
+ */
+export const isLocale = (text: string): boolean => {
+  if (text.length > localeBytesMax) return false
+  try {
+    return Intl.getCanonicalLocales(text).length === 1
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Lookup of RFC 4647 section 3.4: tries the tag, then the tag without its last part, and so on.
+ * `find` is given tags in lower case. Undefined: no tag is found.
+ */
+export const lookup = <A>(locale: string, find: (tag: string) => A | undefined): A | undefined => {
+  const parts = locale.toLowerCase().split("-")
+  while (parts.length > 0) {
+    const found = find(parts.join("-"))
+    if (found !== undefined) return found
+    parts.pop()
+    // A single letter begins what was cut off.
+    if (parts.at(-1)?.length === 1) parts.pop()
+  }
+  return undefined
 }

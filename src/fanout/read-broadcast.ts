@@ -5,16 +5,21 @@ import {
   broadcastIdIn,
   expiresAtOf,
   fitsOnePush,
+  isOwnSource,
+  laterStart,
+  pauseWhenError,
+  pauseWhenHeader,
+  pauseWhenOf,
   payloadBytesMax,
   payloadHeader,
+  publisherOf,
   readHeaders,
-  redrivesHeader
+  redrivesHeader,
+  startError,
+  startHeader
 } from "#domain/broadcast.ts"
-import { isOwnSource, publisherOf } from "#domain/broadcast-publisher.ts"
-import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
 import type { ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
-import { pauseWhenError, pauseWhenHeader, pauseWhenOf } from "#domain/pause-when.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { parseBroadcast } from "#streams/subjects.ts"

@@ -3,7 +3,7 @@
 import { headers } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { publisherHeaders } from "#domain/broadcast-publisher.ts"
+import { publisherHeaders } from "#domain/broadcast.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"

@@ -1,6 +1,6 @@
 // The times at which broadcasts start.
 import { assert, describe, it } from "@effect/vitest"
-import { laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
+import { laterStart, startError, startHeader } from "#domain/broadcast.ts"
 import { millisOf } from "#domain/timestamp.ts"
 
 const now = Date.parse("2026-11-23T12:00:00Z")

@@ -5,11 +5,12 @@ import fc from "fast-check"
 import {
   payloadBytesMax,
   payloadOf,
+  publisherHeaders,
+  publisherOf,
   readHeaders,
   shardDepth,
   ttlSecondsMax
 } from "#domain/broadcast.ts"
-import { publisherHeaders, publisherOf } from "#domain/broadcast-publisher.ts"
 
 type Given = Parameters<typeof readHeaders>[0] extends (name: infer Name extends string) => unknown
   ? { readonly [K in Name]?: string }

@@ -1,8 +1,8 @@
 // The share of failed pushes that pauses a broadcast: which count, and from when on.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
+import { pauseWhenOf, pauseWhenText } from "#domain/broadcast.ts"
 import type { Fate, Outcome, PushResult } from "#domain/outcome.ts"
-import { pauseWhenOf, pauseWhenText } from "#domain/pause-when.ts"
 import { evolveFailures, type Failures, noFailures } from "#domain/progress.ts"
 import type { StoredReason } from "#domain/reason.ts"
 import { outcome, result } from "#test/outcome-messages.ts"

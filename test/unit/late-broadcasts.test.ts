@@ -1,6 +1,6 @@
 // Broadcasts that were stored some time after a gateway accepted their start.
 import { assert, it } from "@effect/vitest"
-import { startHeader } from "#domain/broadcast-start.ts"
+import { startHeader } from "#domain/broadcast.ts"
 import { readBroadcast } from "#fanout/read-broadcast.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 

@@ -1,6 +1,6 @@
 // Language tags, and which variant of a broadcast is for which reader.
 import { assert, describe, it } from "vitest"
-import { isLocale, lookup } from "#domain/locale.ts"
+import { isLocale, lookup } from "#domain/broadcast.ts"
 
 describe("a language tag", () => {
   for (const tag of ["de", "pt-BR", "zh-Hant-TW", "sr-Latn-RS", "es-419", "DE-ch", "de-x-mine"])

@@ -2,7 +2,7 @@
 // of LOG may stand for another broadcast in WORK, and WORK may lack what the planner has planned.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { laterStart } from "#domain/broadcast-start.ts"
+import { laterStart } from "#domain/broadcast.ts"
 import { changeIn, isPlannedAt } from "#domain/broadcast-state.ts"
 import {
   consumerState,

@@ -12,12 +12,15 @@ import {
   fitsInto,
   givenHeaders,
   isInBody,
+  PauseWhen,
+  pauseWhenHeader,
+  pauseWhenText,
   payloadFields,
   Rate,
-  readHeaders
+  readHeaders,
+  startError,
+  startHeader
 } from "#domain/broadcast.ts"
-import { startError, startHeader } from "#domain/broadcast-start.ts"
-import { PauseWhen, pauseWhenHeader, pauseWhenText } from "#domain/pause-when.ts"
 import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
 import { Identity } from "#identity/identity.ts"
 import { channelToken, decodeToken } from "#streams/tokens.ts"
