@@ -6,7 +6,7 @@ import { isIP } from "node:net"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
-import { type HttpProxy, isEscaped, proxyOf } from "#basics/proxy.ts"
+import { type HttpProxy, isEscaped, proxyOf } from "#basics/outgoing.ts"
 import { checkedText, someWords } from "./values.ts"
 
 const schemes = ["nats:", "tls:"]

@@ -1,6 +1,6 @@
 // The proxy of an environment.
 import { assert, describe, it } from "vitest"
-import { proxyFault, proxyOf } from "#basics/proxy.ts"
+import { proxyFault, proxyOf } from "#basics/outgoing.ts"
 
 describe("HTTPS_PROXY", () => {
   it("names host, port and login, in capitals or not, with or without a scheme", () => {

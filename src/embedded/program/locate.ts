@@ -11,8 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { anyLookup } from "#basics/address-filter.ts"
-import { connectorOver } from "#basics/outgoing.ts"
-import { proxyOf } from "#basics/proxy.ts"
+import { connectorOver, proxyOf } from "#basics/outgoing.ts"
 import { natsServerReleases } from "#telemetry/redaction.ts"
 import {
   type CommandOptions,
