@@ -4,7 +4,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { makeRate, type Rate } from "#basics/rate.ts"
+import { makeRate, type Rate } from "#basics/limits.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { lastShare, Space, usersShare } from "#nats/watch/space.ts"

@@ -1,7 +1,7 @@
 // A rate limit per key: its burst, the time of the next one, and its memory.
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { makeRate } from "#basics/rate.ts"
+import { makeRate } from "#basics/limits.ts"
 
 const hour = 3_600_000
 

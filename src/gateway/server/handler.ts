@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import { makeShares, type Shares } from "#basics/shares.ts"
+import { makeShares, type Shares } from "#basics/limits.ts"
 import { Settings } from "#config"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { httpTurnedAway } from "#telemetry/request-metrics.ts"

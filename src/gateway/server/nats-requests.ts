@@ -2,7 +2,7 @@
 // the pipeline, and responds with what a client of HTTP gets.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { makeShares } from "#basics/shares.ts"
+import { makeShares } from "#basics/limits.ts"
 import { Settings } from "#config"
 import type { WantedState } from "#domain/broadcast-state.ts"
 import { Micro, type MicroRequest, type MicroResponse } from "#nats/connection/micro.ts"

@@ -2,7 +2,7 @@
 // the user receives mail at an address, and the browser returns with an identity token.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { makeRate } from "#basics/rate.ts"
+import { makeRate } from "#basics/limits.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { normalAddress } from "../principals.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
