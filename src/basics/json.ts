@@ -1,3 +1,5 @@
+import { hash } from "node:crypto"
+
 // JSON values, and JSON texts from outside with a bound on nesting: deeper ones would overflow the
 // stack of code that walks them recursively. Pure.
 
@@ -199,3 +201,6 @@ export const asciiJson = (value: unknown): string =>
     /[^ -~]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
   )
+
+/** SHA-256, in hex, of a value as a JSON text in ASCII. */
+export const jsonHash = (value: unknown): string => hash("sha256", asciiJson(value), "hex")

@@ -1,7 +1,7 @@
 // Subscription ids: SHA-256 of the endpoint's JSON text, with vectors of another
 // implementation (json and hashlib of Python).
 import { assert, describe, it } from "vitest"
-import { jsonHash } from "#basics/json-hash.ts"
+import { jsonHash } from "#basics/json.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 
 it.for([

@@ -1,6 +1,6 @@
 // The owners of endpoints: an index of all users' subscriptions, in pages by the hash of the
 // endpoint. Pure.
-import { jsonHash } from "#basics/json-hash.ts"
+import { jsonHash } from "#basics/json.ts"
 import type { SubscriptionCommand } from "./command.ts"
 import { foldedEndpoint } from "./endpoint.ts"
 import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
