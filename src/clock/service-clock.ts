@@ -5,7 +5,7 @@ import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 
-const nanosPerMilli = 1_000_000n
+const nanosOfMilli = 1_000_000n
 
 /** The server's time, read by a request. The server read it at some moment of the request. */
 export interface Reading {
@@ -51,7 +51,7 @@ export class ServiceClock implements Clock.Clock {
   }
 
   currentTimeNanosUnsafe(): bigint {
-    return BigInt(this.currentTimeMillisUnsafe()) * nanosPerMilli
+    return BigInt(this.currentTimeMillisUnsafe()) * nanosOfMilli
   }
 
   monotonicTimeNanosUnsafe(): bigint {
@@ -67,6 +67,6 @@ export class ServiceClock implements Clock.Clock {
   }
 
   #monotonicMillis(): number {
-    return Number(this.#base.monotonicTimeNanosUnsafe()) / Number(nanosPerMilli)
+    return Number(this.#base.monotonicTimeNanosUnsafe()) / Number(nanosOfMilli)
   }
 }
