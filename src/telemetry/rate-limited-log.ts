@@ -1,6 +1,6 @@
 // A log line about an event that others cause: at most one in ten seconds, however often they do.
 import * as Effect from "effect/Effect"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 
 const everyMillis = 10_000
 

@@ -4,7 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { Message } from "#domain/messages.ts"
 import type { PushResult } from "#domain/outcome.ts"

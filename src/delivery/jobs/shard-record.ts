@@ -2,7 +2,7 @@
 // of its job, in batches, and proves by them that the shard is still this worker's.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"

@@ -3,7 +3,7 @@
 import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { LruCache } from "#basics/bounded.ts"
-import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
+import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
 import { Settings, type SettingsShape } from "#config"
 import { PubSub } from "#nats/connection/pubsub.ts"
 import { freshId } from "#nats/stream/append.ts"

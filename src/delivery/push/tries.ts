@@ -1,7 +1,7 @@
 // Further requests of one attempt, at once, which some responses deserve: with another VAPID key,
 // with a fresh token, without the topic, over another connection.
 import * as Effect from "effect/Effect"
-import type { Moment } from "#clock/moment.ts"
+import type { Moment } from "#clock/clocks.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ResponseResult } from "../attempt-result.ts"

@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import webpush from "web-push"
-import { type Moment, moment } from "#clock/moment.ts"
+import { type Moment, moment } from "#clock/clocks.ts"
 import { Origins } from "../push-service/origins.ts"
 
 export interface SigningKey {

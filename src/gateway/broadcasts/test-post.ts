@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { pushExample } from "#browser/push.ts"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import { Fate, type PushResult } from "#domain/outcome.ts"
 import { storedIn } from "#domain/subscription/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

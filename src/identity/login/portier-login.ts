@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { makeRate } from "#basics/limits.ts"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import { normalAddress } from "../principals.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { type Claims, lateFault, partiesOf, timeFault } from "../tokens/claims.ts"

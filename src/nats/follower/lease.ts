@@ -2,7 +2,7 @@
 // process at a time runs the follower.
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
+import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
 import { keys } from "#streams/buckets.ts"
 import { type FollowerName, leaseSeconds } from "#streams/followers.ts"
 import { NatsUnavailable } from "../connection/errors.ts"

@@ -3,7 +3,7 @@
 
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import type { MessageBody, MessageType } from "#domain/messages.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"

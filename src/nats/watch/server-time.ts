@@ -2,8 +2,8 @@
 // told as a time.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { monotonicMillis } from "#clock/monotonic.ts"
-import type { Reading, ServiceClock } from "#clock/service-clock.ts"
+import type { Reading, ServiceClock } from "#clock/clocks.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import { streams } from "#streams/index.ts"
 import { showClockAhead } from "#telemetry/nats-metrics.ts"
 import { Nats } from "../connection/connection.ts"

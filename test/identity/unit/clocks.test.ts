@@ -1,7 +1,7 @@
 // Identification when the server's clock, which is that of the service, is set back.
 import { assert, it } from "@effect/vitest"
 import { Clock, ConfigProvider, Effect, Layer } from "effect"
-import { ServiceClock } from "#clock/service-clock.ts"
+import { ServiceClock } from "#clock/clocks.ts"
 import { Settings } from "#config"
 import { makeAttempts } from "#identity/login/openid-login.ts"
 import { IdentitySettings } from "#identity/settings.ts"

@@ -4,7 +4,7 @@
 // nothing.
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"

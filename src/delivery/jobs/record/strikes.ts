@@ -4,7 +4,7 @@
 import { hostname } from "node:os"
 import * as Effect from "effect/Effect"
 import { makeRoom } from "#basics/bounded.ts"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import { Settings } from "#config"
 import type { BroadcastRef } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
