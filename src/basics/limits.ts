@@ -1,5 +1,5 @@
-// A rate limit per key: a burst, and as many again spread over a window. Pure apart from its
-// memory.
+// What one client may take: so many requests in a window of time (`Rate`), and so much of a
+// resource at a time (`Shares`), such as connections or bytes of bodies.
 import { makeRoom } from "./bounded.ts"
 
 export interface Rate {
@@ -20,8 +20,8 @@ export interface Rate {
 const lookShare = 1 / 16
 
 /**
- * Allows `max` per key and window (generic cell rate algorithm): stores one number per key, and
- * knows when the next is allowed. Beyond `keysMax` keys the oldest is dropped. `max` 0: no limit.
+ * Allows a burst of `max` per key, and as many again spread over each window (generic cell rate
+ * algorithm): stores one number per key, and knows when the next is allowed. Beyond `keysMax` keys the oldest is dropped. `max` 0: no limit.
  */
 export const makeRate = (max: number, windowMillis: number, keysMax: number): Rate => {
   const intervalMillis = windowMillis / max
@@ -67,8 +67,6 @@ export const makeRate = (max: number, windowMillis: number, keysMax: number): Ra
 
   return { take, wait, giveBack, size: () => dueAt.size }
 }
-
-// Counts how much of a bounded resource each client uses, such as connections or bytes of bodies.
 
 export interface Shares {
   /** Counts `amount` for `account`. False when that exceeds a limit; then nothing is counted. */

@@ -1,6 +1,13 @@
 // How undici reaches hosts that others name: over sockets of ours, straight or through the proxy of
 // the environment. undici makes TLS of them.
-
+//
+// Sockets of ours, because Node.js ends an attempt after 250 ms when another address is left: one
+// lost SYN, or a slow IPv4 beside an IPv6 that leads nowhere, is a failure within a second. RFC
+// 8305 section 5 begins another attempt then, and lets the first one go on.
+//
+// The proxy is for TLS, by CONNECT (RFC 9110 section 9.3.6), as company networks have it. It looks
+// up the host, so nobody here sees the address that is called: the proxy itself must keep its
+// clients from private addresses.
 import type { LookupAddress } from "node:dns"
 import { connect as connectTcp, isIP, type Socket } from "node:net"
 import { anyLookup, type Lookup } from "./address-filter.ts"
@@ -15,26 +22,6 @@ interface ConnectTo {
 interface Outgoing extends Pick<SocketTarget, "lookup" | "millis"> {
   /** Only TLS goes through it: http is for this machine. */
   readonly proxy: HttpProxy | undefined
-}
-
-/** Opens a connection through a proxy, which looks up the name of the target. */
-const openThrough = (
-  proxy: HttpProxy,
-  { hostname, millis, port }: SocketTarget,
-  opened: Opened
-) => {
-  const begunAt = performance.now()
-  const { hostname: host, port: proxyPort } = proxy
-  const to = { hostname: host, port: proxyPort, lookup: anyLookup(), millis }
-  openSocket(to, (error, socket) => {
-    if (socket === null) return opened(codedError(proxyCode, `the proxy: ${error?.message}`), null)
-    const left = millis - (performance.now() - begunAt)
-    const deadline = setTimeout(() => socket.destroy(timedOut()), left)
-    openTunnel(socket, `${hostname}:${port}`, proxy, (...result) => {
-      clearTimeout(deadline)
-      opened(...result)
-    })
-  })
 }
 
 /**
@@ -67,18 +54,6 @@ export const connectorOver =
     else openThrough(proxy, target, made)
   }
 
-// Opens TCP connections to a host of which all addresses may be tried, or to one behind a proxy.
-// Node.js ends an attempt after 250 ms when another address is left, so one lost SYN, or a slow
-// IPv4 beside an IPv6 that leads nowhere, is a failure within a second. RFC 8305 section 5 begins
-// another attempt then, and lets the first one go on.
-
-/** RFC 8305 section 8: the recommended delay between two attempts. */
-const attemptDelayMillis = 250
-/** Attempts at a time. Within 5 s, 20 more would begin. */
-const attemptsMax = 8
-/** Undici's, and as often probed as its own connections. */
-const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }
-
 interface SocketTarget {
   /** A name, or an address; IPv6 with or without brackets. */
   readonly hostname: string
@@ -91,22 +66,30 @@ interface SocketTarget {
 /** Called once. */
 type Opened = (error: Error | null, socket: Socket | null) => void
 
-/** An error with a code, as those of sockets have one. */
-const codedError = (code: string, text: string): NodeJS.ErrnoException =>
-  Object.assign(new Error(text), { code })
-
-/** The error of a connection that took too long. */
-const timedOut = (): Error => codedError("UND_ERR_CONNECT_TIMEOUT", "no connection in time")
-
-/** Alternates between the families, beginning with that of the first (RFC 8305 section 4). */
-export const interleaved = (addresses: ReadonlyArray<LookupAddress>): Array<LookupAddress> => {
-  const first = addresses.filter(({ family }) => family === addresses[0]?.family)
-  const others = addresses.filter(({ family }) => family !== addresses[0]?.family)
-  return addresses
-    .flatMap((_, i) => [first[i], others[i]])
-    .filter((each) => each !== undefined)
-    .slice(0, attemptsMax)
+/**
+ * Opens a connection. `lookup` is asked about names only. Fails with the error of the lookup, with
+ * that of the last attempt, or with UND_ERR_CONNECT_TIMEOUT.
+ */
+export const openSocket = (target: SocketTarget, opened: Opened): void => {
+  const race = new Race(target, opened)
+  const address = target.hostname.replace(/^\[|\]$/g, "")
+  const family = isIP(address)
+  if (family !== 0) race.begin([{ address, family }])
+  else
+    target.lookup(target.hostname, { all: true }, (error, addresses) => {
+      if (error !== null) race.end(error, null)
+      else race.begin(addresses as ReadonlyArray<LookupAddress>)
+    })
 }
+
+/** RFC 8305 section 8: the recommended delay between two attempts. */
+const attemptDelayMillis = 250
+
+/** Attempts at a time. Within 5 s, 20 more would begin. */
+const attemptsMax = 8
+
+/** Undici's, and as often probed as its own connections. */
+const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 }
 
 /** Tries addresses one after the other, each beside those before it, until one connects. */
 class Race {
@@ -158,102 +141,34 @@ class Race {
   }
 }
 
-/**
- * Opens a connection. `lookup` is asked about names only. Fails with the error of the lookup, with
- * that of the last attempt, or with UND_ERR_CONNECT_TIMEOUT.
- */
-export const openSocket = (target: SocketTarget, opened: Opened): void => {
-  const race = new Race(target, opened)
-  const address = target.hostname.replace(/^\[|\]$/g, "")
-  const family = isIP(address)
-  if (family !== 0) race.begin([{ address, family }])
-  else
-    target.lookup(target.hostname, { all: true }, (error, addresses) => {
-      if (error !== null) race.end(error, null)
-      else race.begin(addresses as ReadonlyArray<LookupAddress>)
+/** Alternates between the families, beginning with that of the first (RFC 8305 section 4). */
+export const interleaved = (addresses: ReadonlyArray<LookupAddress>): Array<LookupAddress> => {
+  const first = addresses.filter(({ family }) => family === addresses[0]?.family)
+  const others = addresses.filter(({ family }) => family !== addresses[0]?.family)
+  return addresses
+    .flatMap((_, i) => [first[i], others[i]])
+    .filter((each) => each !== undefined)
+    .slice(0, attemptsMax)
+}
+
+/** Opens a connection through a proxy, which looks up the name of the target. */
+const openThrough = (
+  proxy: HttpProxy,
+  { hostname, millis, port }: SocketTarget,
+  opened: Opened
+) => {
+  const begunAt = performance.now()
+  const { hostname: host, port: proxyPort } = proxy
+  const to = { hostname: host, port: proxyPort, lookup: anyLookup(), millis }
+  openSocket(to, (error, socket) => {
+    if (socket === null) return opened(codedError(proxyCode, `the proxy: ${error?.message}`), null)
+    const left = millis - (performance.now() - begunAt)
+    const deadline = setTimeout(() => socket.destroy(timedOut()), left)
+    openTunnel(socket, `${hostname}:${port}`, proxy, (...result) => {
+      clearTimeout(deadline)
+      opened(...result)
     })
-}
-
-// A proxy for outgoing TLS, by CONNECT (RFC 9110 section 9.3.6), as company networks have it. The
-// proxy looks up the host, so nobody here sees the address that is called: the proxy itself must
-// keep its clients from private addresses.
-
-export interface HttpProxy {
-  readonly hostname: string
-  readonly port: number
-  /** A credential: never log it. */
-  readonly authorization: string | undefined
-  /** Whether NO_PROXY excludes a host. */
-  readonly excludes: (hostname: string, port: number) => boolean
-}
-
-type Environment = Readonly<Record<string, string | undefined>>
-
-const textOf = (env: Environment, name: string): string =>
-  (env[name.toLowerCase()] || env[name] || "").trim()
-
-const urlOf = (text: string): URL | null =>
-  URL.parse(text.includes("://") ? text : `http://${text}`)
-
-/** Whether each percent sign of a part of a URL begins an escape of UTF-8. */
-export const isEscaped = (text: string): boolean => {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const isUsable = (url: URL | null): url is URL =>
-  url !== null &&
-  url.protocol === "http:" &&
-  url.pathname === "/" &&
-  url.search === "" &&
-  isEscaped(url.username + url.password)
-
-/** Why HTTPS_PROXY cannot be used; undefined: it can, or is not set. Never quotes its login. */
-export const proxyFault = (env: Environment): string | undefined => {
-  const text = textOf(env, "HTTPS_PROXY")
-  return text === "" || isUsable(urlOf(text))
-    ? undefined
-    : "HTTPS_PROXY: Expected http://host:port, with user:password@ before the host where needed " +
-        "(the proxy is spoken to without TLS, and passes TLS on); NO_PROXY=* uses none"
-}
-
-/** The entries of NO_PROXY: `*`, or hosts that stand for themselves and all below them. */
-const exclusionOf = (text: string): HttpProxy["excludes"] => {
-  const entries = text
-    .toLowerCase()
-    .split(/[\s,]+/)
-    .filter((entry) => entry !== "")
-    .map((entry) => {
-      const [, host = entry, port] = /^(.*?)(?::(\d+))?$/.exec(entry) ?? []
-      return {
-        host: host.replace(/^\*?\./, ""),
-        port: port === undefined ? undefined : Number(port)
-      }
-    })
-  return (hostname, at) =>
-    entries.some(
-      ({ host, port }) =>
-        (port === undefined || port === at) &&
-        (host === "*" || hostname === host || hostname.endsWith(`.${host}`))
-    )
-}
-
-/** The proxy of an environment: HTTPS_PROXY and NO_PROXY, in capitals or not. */
-export const proxyOf = (env: Environment): HttpProxy | undefined => {
-  const url = urlOf(textOf(env, "HTTPS_PROXY"))
-  if (textOf(env, "HTTPS_PROXY") === "" || !isUsable(url)) return undefined
-  const login = [url.username, url.password].map(decodeURIComponent).join(":")
-  return {
-    hostname: url.hostname.replace(/^\[|\]$/g, ""),
-    port: Number(url.port || 80),
-    authorization:
-      url.username === "" ? undefined : `Basic ${Buffer.from(login).toString("base64")}`,
-    excludes: exclusionOf(textOf(env, "NO_PROXY"))
-  }
+  })
 }
 
 /** The code of the error where the proxy cannot be reached, or opens no tunnel. */
@@ -292,4 +207,88 @@ const openTunnel = (
       (authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`) +
       "\r\n"
   )
+}
+
+/** An error with a code, as those of sockets have one. */
+const codedError = (code: string, text: string): NodeJS.ErrnoException =>
+  Object.assign(new Error(text), { code })
+
+/** The error of a connection that took too long. */
+const timedOut = (): Error => codedError("UND_ERR_CONNECT_TIMEOUT", "no connection in time")
+
+export interface HttpProxy {
+  readonly hostname: string
+  readonly port: number
+  /** A credential: never log it. */
+  readonly authorization: string | undefined
+  /** Whether NO_PROXY excludes a host. */
+  readonly excludes: (hostname: string, port: number) => boolean
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The proxy of an environment: HTTPS_PROXY and NO_PROXY, in capitals or not. */
+export const proxyOf = (env: Environment): HttpProxy | undefined => {
+  const url = urlOf(textOf(env, "HTTPS_PROXY"))
+  if (textOf(env, "HTTPS_PROXY") === "" || !isUsable(url)) return undefined
+  const login = [url.username, url.password].map(decodeURIComponent).join(":")
+  return {
+    hostname: url.hostname.replace(/^\[|\]$/g, ""),
+    port: Number(url.port || 80),
+    authorization:
+      url.username === "" ? undefined : `Basic ${Buffer.from(login).toString("base64")}`,
+    excludes: exclusionOf(textOf(env, "NO_PROXY"))
+  }
+}
+
+/** Why HTTPS_PROXY cannot be used; undefined: it can, or is not set. Never quotes its login. */
+export const proxyFault = (env: Environment): string | undefined => {
+  const text = textOf(env, "HTTPS_PROXY")
+  return text === "" || isUsable(urlOf(text))
+    ? undefined
+    : "HTTPS_PROXY: Expected http://host:port, with user:password@ before the host where needed " +
+        "(the proxy is spoken to without TLS, and passes TLS on); NO_PROXY=* uses none"
+}
+
+const isUsable = (url: URL | null): url is URL =>
+  url !== null &&
+  url.protocol === "http:" &&
+  url.pathname === "/" &&
+  url.search === "" &&
+  isEscaped(url.username + url.password)
+
+/** Whether each percent sign of a part of a URL begins an escape of UTF-8. */
+export const isEscaped = (text: string): boolean => {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const textOf = (env: Environment, name: string): string =>
+  (env[name.toLowerCase()] || env[name] || "").trim()
+const urlOf = (text: string): URL | null =>
+  URL.parse(text.includes("://") ? text : `http://${text}`)
+
+/** The entries of NO_PROXY: `*`, or hosts that stand for themselves and all below them. */
+const exclusionOf = (text: string): HttpProxy["excludes"] => {
+  const entries = text
+    .toLowerCase()
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== "")
+    .map((entry) => {
+      const [, host = entry, port] = /^(.*?)(?::(\d+))?$/.exec(entry) ?? []
+      return {
+        host: host.replace(/^\*?\./, ""),
+        port: port === undefined ? undefined : Number(port)
+      }
+    })
+  return (hostname, at) =>
+    entries.some(
+      ({ host, port }) =>
+        (port === undefined || port === at) &&
+        (host === "*" || hostname === host || hostname.endsWith(`.${host}`))
+    )
 }

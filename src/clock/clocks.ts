@@ -1,5 +1,7 @@
-// The monotonic clock of a process. Waits within the process are measured by it: the clock of a
-// machine may be wrong, and set forward or back at any moment.
+// The two clocks of a process. By the monotonic clock it measures its own waits: the clock of a
+// machine may be wrong, and set forward or back at any moment. By the clock of the service, the
+// time of the NATS server, every process stores and compares times, so one machine's wrong clock
+// changes nothing.
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -27,11 +29,23 @@ export const nextMultiple = (everyMillis: number): Effect.Effect<void> =>
     return Effect.sleep(left < earlyMillisMax ? left + everyMillis : left)
   })
 
-// The clock of the service: the time of the NATS server. Every process stores and compares times by
-// it, so one machine's wrong clock changes nothing. Between two readings of the server's time it
-// runs with the monotonic clock.
+/** One moment by both clocks. */
+export interface Moment {
+  /** Milliseconds since the epoch, by the clock of the service: to compare with stored times. */
+  readonly at: number
+  /** By the monotonic clock: to measure waits of this process. */
+  readonly monotonic: number
+}
 
-const nanosOfMilli = 1_000_000n
+export const moment: Effect.Effect<Moment> = Effect.zipWith(
+  Clock.currentTimeMillis,
+  monotonicMillis,
+  (at, monotonic) => ({ at, monotonic })
+)
+
+/** The monotonic time of a stored one. */
+export const monotonicOf = ({ at, monotonic }: Moment, time: number): number =>
+  monotonic - (at - time)
 
 /** The server's time, read by a request. The server read it at some moment of the request. */
 export interface Reading {
@@ -44,6 +58,7 @@ export interface Reading {
 
 const system = Clock.Clock.defaultValue()
 
+/** The clock of the service. Between two readings it runs with the monotonic clock. */
 export class ServiceClock implements Clock.Clock {
   readonly #base: Clock.Clock
   /** The time of the service less that of the monotonic clock. */
@@ -77,7 +92,7 @@ export class ServiceClock implements Clock.Clock {
   }
 
   currentTimeNanosUnsafe(): bigint {
-    return BigInt(this.currentTimeMillisUnsafe()) * nanosOfMilli
+    return BigInt(this.currentTimeMillisUnsafe()) * nanosPerMilli
   }
 
   monotonicTimeNanosUnsafe(): bigint {
@@ -93,25 +108,6 @@ export class ServiceClock implements Clock.Clock {
   }
 
   #monotonicMillis(): number {
-    return Number(this.#base.monotonicTimeNanosUnsafe()) / Number(nanosOfMilli)
+    return Number(this.#base.monotonicTimeNanosUnsafe()) / Number(nanosPerMilli)
   }
 }
-
-// One moment by both clocks of a process.
-
-export interface Moment {
-  /** Milliseconds since the epoch, by the clock of the service: to compare with stored times. */
-  readonly at: number
-  /** By the monotonic clock: to measure waits of this process. */
-  readonly monotonic: number
-}
-
-export const moment: Effect.Effect<Moment> = Effect.zipWith(
-  Clock.currentTimeMillis,
-  monotonicMillis,
-  (at, monotonic) => ({ at, monotonic })
-)
-
-/** The monotonic time of a stored one. */
-export const monotonicOf = ({ at, monotonic }: Moment, time: number): number =>
-  monotonic - (at - time)

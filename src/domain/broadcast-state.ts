@@ -105,6 +105,14 @@ export const BroadcastCancelled = Schema.Struct({
   pausedAt: Schema.optionalKey(Schema.Int)
 })
 
+/** The fact that the planner rejected a broadcast. */
+export const BroadcastRejected = Schema.Struct({
+  broadcast: Schema.Int,
+  subject: Schema.String,
+  reason: Schema.String,
+  at: Schema.Int
+})
+
 export type StateChange =
   | ({ readonly type: "broadcast.scheduled/1" } & typeof BroadcastScheduled.Type)
   | ({ readonly type: "broadcast.changed/1" } & typeof BroadcastChanged.Type)

@@ -1,42 +1,9 @@
-// A broadcast: its body, its headers, its payload, and the number of shards of its channel. Pure.
+// A broadcast: its body with the payload and the variants for readers of other languages, and its
+// headers, which say how it is sent, when it starts, when it pauses by itself, and who sent it.
+// Pure.
 import * as Schema from "effect/Schema"
 import { canonicalJson } from "#basics/json.ts"
 import { millisOf } from "./timestamp.ts"
-
-/** RFC 8030 section 5.3. */
-export const Urgency = Schema.Literals(["very-low", "low", "normal", "high"])
-export type Urgency = typeof Urgency.Type
-
-/** RFC 8030 section 5.4: at most 32 characters of the URL-safe base64 alphabet. */
-const Topic = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,32}$/u)))
-
-/** 28 days: FCM stores a message no longer. Other push services allow as much or more. */
-export const ttlSecondsMax = 2_419_200
-
-/**
- * The TTL of a broadcast without one: a day, in which most browsers are on again. LOG stores none,
- * so each process that reads the broadcast must know the same.
- */
-const ttlSecondsDefault = 86_400
-
-/**
- * The shortest life of a broadcast: delivery to all users takes some time, even with a TTL of 0.
- */
-export const lifeMillisMin = 10_000
-
-/** When the life of a broadcast is over. `startsAt`: when it was accepted, or starts later. */
-export const expiresAtOf = (startsAt: number, ttlSeconds: number): number =>
-  startsAt + Math.max(ttlSeconds * 1000, lifeMillisMin)
-
-/** The id of a broadcast, its sequence in LOG, in a text; undefined: the text is no id. */
-export const broadcastIdIn = (text: string): number | undefined =>
-  /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined
-
-/**
- * RFC 8291 section 4: the plaintext that fits into the 4096-byte body that every push service must
- * accept.
- */
-export const payloadBytesMax = 3_993
 
 /**
  * A sequence in a stream. nats-server answers a read of sequence 0 with an error, not with "not
@@ -49,6 +16,7 @@ export const Sequence = Schema.Int.pipe(Schema.check(Schema.isGreaterThanOrEqual
  * one part a thousand times made each reader of it hold 800 MB.
  */
 export const partsMax = 16
+
 /** Sequences of the messages with those parts of a broadcast that do not fit into its own. */
 export const Parts = Schema.Array(Sequence).pipe(
   Schema.check(
@@ -60,14 +28,50 @@ export const Parts = Schema.Array(Sequence).pipe(
   )
 )
 
-const Data = Schema.Record(Schema.String, Schema.Unknown)
-const variantsMax = 20
-const isDistinct = (locales: ReadonlyArray<string>): boolean =>
-  new Set(locales.map((each) => each.toLowerCase())).size === locales.length
+/** RFC 5646 section 4.4.1: room for every tag in use. */
+const localeBytesMax = 35
+
+/**
+ * Whether a text is a language tag such as `de` or `pt-BR`, as Intl takes it: tags of RFC 5646 that
+ * are no Unicode locale identifiers, such as `zh-yue` and `i-klingon`, are refused.
+ */
+export const isLocale = (text: string): boolean => {
+  if (text.length > localeBytesMax) return false
+  try {
+    return Intl.getCanonicalLocales(text).length === 1
+  } catch {
+    return false
+  }
+}
+
 /** The language of a reader or of a variant. */
 export const Locale = Schema.String.pipe(
   Schema.check(Schema.makeFilter((text) => isLocale(text) || "Must be a language tag (BCP 47)"))
 )
+
+/**
+ * Lookup of RFC 4647 section 3.4: tries the tag, then the tag without its last part, and so on.
+ * `find` is given tags in lower case. Undefined: no tag is found.
+ */
+export const lookupLocale = <A>(
+  locale: string,
+  find: (tag: string) => A | undefined
+): A | undefined => {
+  const parts = locale.toLowerCase().split("-")
+  while (parts.length > 0) {
+    const found = find(parts.join("-"))
+    if (found !== undefined) return found
+    parts.pop()
+    // A single letter begins what was cut off.
+    if (parts.at(-1)?.length === 1) parts.pop()
+  }
+  return undefined
+}
+
+const Data = Schema.Record(Schema.String, Schema.Unknown)
+const variantsMax = 20
+const isDistinct = (locales: ReadonlyArray<string>): boolean =>
+  new Set(locales.map((each) => each.toLowerCase())).size === locales.length
 
 /** The payload of a broadcast and its variants, where each fits a schema. */
 export const payloadFields = (data: typeof Data) => ({
@@ -100,6 +104,69 @@ export const BroadcastBody = Schema.Struct({
 })
 export type BroadcastBody = typeof BroadcastBody.Type
 
+/** The id of a broadcast, its sequence in LOG, in a text; undefined: the text is no id. */
+export const broadcastIdIn = (text: string): number | undefined =>
+  /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined
+
+/**
+ * RFC 8291 section 4: the plaintext that fits into the 4096-byte body that every push service must
+ * accept.
+ */
+export const payloadBytesMax = 3_993
+
+/**
+ * Returns the payload of pushes with this data: JSON in UTF-8 with sorted keys and no white space;
+ * undefined without data.
+ */
+export const payloadOf = (data: BroadcastBody["data"]): Uint8Array | undefined =>
+  data === undefined || Object.keys(data).length === 0
+    ? undefined
+    : new TextEncoder().encode(canonicalJson(data))
+
+/** Whether each variant of the payload fits into one push. */
+export const fitsOnePush = (body: BroadcastBody): boolean => fitsInto(body, payloadBytesMax)
+
+/** Whether `data` and each of its variants have at most so many bytes as payloads. */
+export const fitsInto = (
+  { data, data_by_locale = {} }: Pick<BroadcastBody, "data" | "data_by_locale">,
+  bytesMax: number
+): boolean => [data, ...Object.values(data_by_locale)].every((each) => isWithin(each, bytesMax))
+
+/**
+ * Whether a payload has at most so many bytes. Sorted keys have the same length, and a UTF-16 unit
+ * takes at most three bytes.
+ */
+const isWithin = (data: BroadcastBody["data"], bytesMax: number): boolean => {
+  if (data === undefined) return true
+  const text = JSON.stringify(data)
+  return text.length * 3 <= bytesMax || new TextEncoder().encode(text).length <= bytesMax
+}
+
+/** RFC 8030 section 5.3. */
+export const Urgency = Schema.Literals(["very-low", "low", "normal", "high"])
+export type Urgency = typeof Urgency.Type
+
+/** RFC 8030 section 5.4: at most 32 characters of the URL-safe base64 alphabet. */
+const Topic = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,32}$/u)))
+
+/** 28 days: FCM stores a message no longer. Other push services allow as much or more. */
+export const ttlSecondsMax = 2_419_200
+
+/**
+ * The TTL of a broadcast without one: a day, in which most browsers are on again. LOG stores none,
+ * so each process that reads the broadcast must know the same.
+ */
+const ttlSecondsDefault = 86_400
+
+/**
+ * The shortest life of a broadcast: delivery to all users takes some time, even with a TTL of 0.
+ */
+export const lifeMillisMin = 10_000
+
+/** When the life of a broadcast is over. `startsAt`: when it was accepted, or starts later. */
+export const expiresAtOf = (startsAt: number, ttlSeconds: number): number =>
+  startsAt + Math.max(ttlSeconds * 1000, lifeMillisMin)
+
 /** Most pushes a second that a broadcast may ask for. */
 const rateMax = 100_000
 /** Pushes a second of a broadcast: over the whole service, first attempts and retries together. */
@@ -113,17 +180,6 @@ const pushHeaderNames = ["TTL", "Urgency", "Topic"] as const
 export const headerNames = [...pushHeaderNames, "Bellcast-Rate"] as const
 type HeaderName = (typeof headerNames)[number]
 
-/** The header of a request with this name, unless it is a member of the body. */
-export const isInBody = (name: HeaderName): boolean => name.startsWith("Bellcast-")
-
-/** Returns those headers that a request or message has, unchanged. */
-export const givenHeaders = (
-  get: (name: HeaderName) => string | undefined
-): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    headerNames.flatMap((name) => (get(name) === undefined ? [] : [[name, get(name)!]]))
-  )
-
 /** The values of these headers. */
 interface BroadcastHeaders {
   readonly ttlSeconds: number
@@ -132,26 +188,6 @@ interface BroadcastHeaders {
   /** See {@link Rate}. */
   readonly rate?: number
 }
-
-/** The headers of a stored broadcast for members of the body of its request. */
-export const bodyHeaders = ({
-  rate
-}: {
-  readonly rate: number | undefined
-}): Readonly<Record<string, string>> =>
-  rate === undefined ? {} : { "Bellcast-Rate": String(rate) }
-
-/**
- * Header of a redrive: the id of an earlier broadcast of the channel. The redrive goes only to
- * subscriptions that the earlier broadcast did not reach.
- */
-export const redrivesHeader = "Bellcast-Redrives"
-
-/**
- * Header of a redrive of a broadcast whose payload was changed before its start: the sequence of
- * that change.
- */
-export const payloadHeader = "Bellcast-Payload"
 
 /** A header that does not follow RFC 8030, and why. */
 interface HeaderError {
@@ -199,59 +235,38 @@ export const readHeaders = (
   }
 }
 
-/**
- * Returns the payload of pushes with this data: JSON in UTF-8 with sorted keys and no white space;
- * undefined without data.
- */
-export const payloadOf = (data: BroadcastBody["data"]): Uint8Array | undefined =>
-  data === undefined || Object.keys(data).length === 0
-    ? undefined
-    : new TextEncoder().encode(canonicalJson(data))
+/** Returns those headers that a request or message has, unchanged. */
+export const givenHeaders = (
+  get: (name: HeaderName) => string | undefined
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    headerNames.flatMap((name) => (get(name) === undefined ? [] : [[name, get(name)!]]))
+  )
+
+/** The header of a request with this name, unless it is a member of the body. */
+export const isInBody = (name: HeaderName): boolean => name.startsWith("Bellcast-")
+
+/** The headers of a stored broadcast for members of the body of its request. */
+export const bodyHeaders = ({
+  rate
+}: {
+  readonly rate: number | undefined
+}): Readonly<Record<string, string>> =>
+  rate === undefined ? {} : { "Bellcast-Rate": String(rate) }
 
 /**
- * Whether a payload has at most so many bytes. Sorted keys have the same length, and a UTF-16 unit
- * takes at most three bytes.
+ * Header of a redrive: the id of an earlier broadcast of the channel. The redrive goes only to
+ * subscriptions that the earlier broadcast did not reach.
  */
-const isWithin = (data: BroadcastBody["data"], bytesMax: number): boolean => {
-  if (data === undefined) return true
-  const text = JSON.stringify(data)
-  return text.length * 3 <= bytesMax || new TextEncoder().encode(text).length <= bytesMax
-}
-
-/** Whether `data` and each of its variants have at most so many bytes as payloads. */
-export const fitsInto = (
-  { data, data_by_locale = {} }: Pick<BroadcastBody, "data" | "data_by_locale">,
-  bytesMax: number
-): boolean => [data, ...Object.values(data_by_locale)].every((each) => isWithin(each, bytesMax))
-
-/** Whether each variant of the payload fits into one push. */
-export const fitsOnePush = (body: BroadcastBody): boolean => fitsInto(body, payloadBytesMax)
-
-/** The fact that the planner rejected a broadcast. */
-export const BroadcastRejected = Schema.Struct({
-  broadcast: Schema.Int,
-  subject: Schema.String,
-  reason: Schema.String,
-  at: Schema.Int
-})
+export const redrivesHeader = "Bellcast-Redrives"
 
 /**
- * Most registrations of a shard on average. One multi-get returns up to 1024; a larger shard is
- * read in parts. A shard costs about six requests to NATS, so small ones are expensive: measured 25
- * us of CPU per push with 256 shards of 39, 2 us with 16 of 625.
+ * Header of a redrive of a broadcast whose payload was changed before its start: the sequence of
+ * that change.
  */
-const registrationsPerShard = 1_000
+export const payloadHeader = "Bellcast-Payload"
 
-/** Returns the depth of the shards of a channel: it has 16^depth of them. */
-export const shardDepth = (registrations: number): number => {
-  let depth = 0
-  while (depth < 4 && registrations > registrationsPerShard * 16 ** depth) depth++
-  return depth
-}
-
-// The start of a broadcast that is accepted before it starts. Pure.
-
-/** Header of such a broadcast: a time of RFC 3339, as `at` in the body of a request. */
+/** Header of a broadcast that starts later: a time of RFC 3339, as `at` in the body of a request. */
 export const startHeader = "Bellcast-Start-At"
 
 const aheadDaysMax = 30
@@ -262,14 +277,6 @@ const aheadMillisMax = aheadDaysMax * 24 * 60 * 60_000
  * request is repeated for as long as its Idempotency-Key counts.
  */
 const pastMillisMax = 60 * 60_000
-
-/**
- * Most broadcasts that wait for their start. The planner and each worker and gateway keep them in
- * memory, at up to 1 KB each, for up to 30 days.
- */
-export const scheduledMax = 10_000
-/** Most of one publisher, so that none takes all places. */
-export const scheduledOfOneMax = scheduledMax / 2
 
 /** The reason why a broadcast cannot start at a time; undefined: it can. */
 export const startError = (text: string, now: number): string | undefined => {
@@ -288,9 +295,15 @@ export const laterStart = (
   return at !== undefined && (millisOf(at) ?? 0) > storedAt ? { at } : undefined
 }
 
-// The share of failed pushes that pauses a broadcast: what publishers write, and how it is stored.
-// Pure.
+/**
+ * Most broadcasts that wait for their start. The planner and each worker and gateway keep them in
+ * memory, at up to 1 KB each, for up to 30 days.
+ */
+export const scheduledMax = 10_000
+/** Most of one publisher, so that none takes all places. */
+export const scheduledOfOneMax = scheduledMax / 2
 
+/** The share of failed pushes that pauses a broadcast, as publishers write it. */
 export const PauseWhen = Schema.Struct({
   failed_share: Schema.Finite.pipe(
     Schema.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))
@@ -298,7 +311,7 @@ export const PauseWhen = Schema.Struct({
 })
 export type PauseWhen = typeof PauseWhen.Type
 
-/** Header of such a broadcast: `pause_when` in the body of a request. */
+/** Header of a broadcast that may pause by itself: `pause_when` in the body of a request. */
 export const pauseWhenHeader = "Bellcast-Pause-When"
 
 export const pauseWhenText = ({ failed_share }: PauseWhen): string => `failed_share=${failed_share}`
@@ -313,10 +326,9 @@ export const pauseWhenOf = (text: string): PauseWhen | undefined => {
 
 export const pauseWhenError = `${pauseWhenHeader} must be failed_share= and a share, above 0 to 1`
 
-// The publisher of a broadcast, and whoever caused a message for another user, in headers. Pure.
-
 /** The gateway, as the source of a message. */
 export const gatewaySource = "rest"
+
 /** Sources that are Bellcast itself: the gateway checks who may send to whom. */
 const ownSources = [gatewaySource, "redrive"]
 export const isOwnSource = (source: string): boolean => ownSources.includes(source)
@@ -332,32 +344,7 @@ export const publisherHeaders = (id: string): Readonly<Record<string, string>> =
   [publisherHeader]: encodeURI(id)
 })
 
-/**
- * Header of messages that somebody causes for another user: the id of the operator or the site's
- * server, percent-encoded, or `operator` for a command.
- */
-const byHeader = "Bellcast-By"
-export const byHeaders = (id: string): Readonly<Record<string, string>> => ({
-  [byHeader]: encodeURI(id)
-})
-
-/** The id in such a header. */
-const idIn = (text: string | undefined): string | undefined => {
-  try {
-    return text === undefined ? undefined : decodeURI(text)
-  } catch {
-    return text
-  }
-}
-
 type Header = (name: string) => string | undefined
-
-/** The caller that a message names. Undefined: the user caused it, or the service. */
-export const callerIn = (header: Header): string | undefined => idIn(header(byHeader))
-
-/** The operator who sent a broadcast again. Undefined of other broadcasts. */
-export const redrivenBy = (source: string, header: Header): string | undefined =>
-  source === "redrive" ? callerIn(header) : undefined
 
 /**
  * The publisher of a broadcast: the id of a user, or `nats:<source>` for a NATS client, whose
@@ -369,36 +356,27 @@ export const publisherOf = (source: string, header: Header): string | undefined 
   return idIn(header(publisherHeader))
 }
 
-// Languages of readers (BCP 47), and which variant of a broadcast is for which (RFC 4647). Pure.
-
-/** RFC 5646 section 4.4.1: room for every tag in use. */
-const localeBytesMax = 35
+/** The operator who sent a broadcast again. Undefined of other broadcasts. */
+export const redrivenBy = (source: string, header: Header): string | undefined =>
+  source === "redrive" ? callerIn(header) : undefined
 
 /**
- * Whether a text is a language tag such as `de` or `pt-BR`, as Intl takes it: tags of RFC 5646 that
- * are no Unicode locale identifiers, such as `zh-yue` and `i-klingon`, are refused.
+ * Header of messages that somebody causes for another user: the id of the operator or the site's
+ * server, percent-encoded, or `operator` for a command.
  */
-export const isLocale = (text: string): boolean => {
-  if (text.length > localeBytesMax) return false
+const byHeader = "Bellcast-By"
+export const byHeaders = (id: string): Readonly<Record<string, string>> => ({
+  [byHeader]: encodeURI(id)
+})
+
+/** The caller that a message names. Undefined: the user caused it, or the service. */
+export const callerIn = (header: Header): string | undefined => idIn(header(byHeader))
+
+/** The id in one of these headers. */
+const idIn = (text: string | undefined): string | undefined => {
   try {
-    return Intl.getCanonicalLocales(text).length === 1
+    return text === undefined ? undefined : decodeURI(text)
   } catch {
-    return false
+    return text
   }
-}
-
-/**
- * Lookup of RFC 4647 section 3.4: tries the tag, then the tag without its last part, and so on.
- * `find` is given tags in lower case. Undefined: no tag is found.
- */
-export const lookup = <A>(locale: string, find: (tag: string) => A | undefined): A | undefined => {
-  const parts = locale.toLowerCase().split("-")
-  while (parts.length > 0) {
-    const found = find(parts.join("-"))
-    if (found !== undefined) return found
-    parts.pop()
-    // A single letter begins what was cut off.
-    if (parts.at(-1)?.length === 1) parts.pop()
-  }
-  return undefined
 }

@@ -52,6 +52,20 @@ export const ShardJob = Schema.Struct({
 })
 export type ShardJob = typeof ShardJob.Type
 
+/**
+ * Most registrations of a shard on average. One multi-get returns up to 1024; a larger shard is
+ * read in parts. A shard costs about six requests to NATS, so small ones are expensive: measured 25
+ * us of CPU per push with 256 shards of 39, 2 us with 16 of 625.
+ */
+const registrationsPerShard = 1_000
+
+/** Returns the depth of the shards of a channel: it has 16^depth of them. */
+export const shardDepth = (registrations: number): number => {
+  let depth = 0
+  while (depth < 4 && registrations > registrationsPerShard * 16 ** depth) depth++
+  return depth
+}
+
 /** A job that its worker does not end, or begin, at once must not slow its broadcast. */
 const secondsAtOnce = 4
 

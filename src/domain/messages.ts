@@ -4,11 +4,12 @@ import type * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import { depthMax, parseJson, parseWhole } from "#basics/json.ts"
 import { AccessTokenDelete, AccessTokenPut } from "./access-token.ts"
-import { BroadcastBody, BroadcastRejected } from "./broadcast.ts"
+import { BroadcastBody } from "./broadcast.ts"
 import {
   BroadcastCancelled,
   BroadcastChanged,
   BroadcastPaused,
+  BroadcastRejected,
   BroadcastResumed,
   BroadcastScheduled
 } from "./broadcast-state.ts"
@@ -19,18 +20,56 @@ import { PublisherDelete, PublisherPut } from "./publisher.ts"
 import { Direct, DirectPart } from "./recipients.ts"
 import { RegistrationDelete, RegistrationPut } from "./registration.ts"
 import {
+  SubscriptionCleared,
   SubscriptionDelete,
   SubscriptionGone,
   SubscriptionMatched,
   SubscriptionMoved,
   SubscriptionPut,
-  SubscriptionRenewable
-} from "./subscription/command.ts"
-import {
-  SubscriptionCleared,
+  SubscriptionRenewable,
   SubscriptionStruck,
   SubscriptionSuspended
-} from "./subscription/strike.ts"
+} from "./subscription/command.ts"
+
+/**
+ * The fact that the projector rejected a command on a subject of subscriptions, registrations or
+ * publishers. Rejected broadcasts have a message of their own.
+ */
+const CommandRejected = Schema.Struct({
+  /** Sequence of the command in LOG. */
+  command: Schema.Int,
+  subject: Schema.String,
+  reason: Schema.String,
+  /** Milliseconds since the epoch. */
+  at: Schema.Int
+})
+
+/**
+ * From this message on, browsers were offered this VAPID key. Written once per key, so that a
+ * service whose keys were lost reports it at its start.
+ */
+export const KeyAdopted = Schema.Struct({
+  publicKey: Schema.String,
+  at: Schema.Int
+})
+export type KeyAdopted = typeof KeyAdopted.Type
+
+/**
+ * From this message on, user ids are made with the secret of this fingerprint, so that a service
+ * started with another secret reports it. Empty: with the secret that is adopted next.
+ */
+const UseridSecretAdopted = Schema.Struct({
+  fingerprint: Schema.String,
+  at: Schema.Int
+})
+
+/** An operator looked at a user: at the pushes of a broadcast, or at all that is known. */
+const Look = Schema.Struct({
+  /** The id of the operator. */
+  by: Schema.String,
+  broadcast: Schema.optionalKey(Schema.Int),
+  at: Schema.Int
+})
 
 export const messages = {
   "subscription.put/1": SubscriptionPut,
@@ -79,17 +118,6 @@ export type Message<T extends MessageType = MessageType> = T extends MessageType
   ? { readonly type: T } & MessageBody<T>
   : never
 
-const decoders = Object.fromEntries(
-  Object.entries(messages).map(([type, schema]) => [
-    type,
-    Schema.decodeUnknownExit(schema as unknown as Schema.ConstraintCodec<unknown, unknown>)
-  ])
-) as unknown as {
-  readonly [T in MessageType]: (json: unknown) => Exit.Exit<MessageBody<T>, Schema.SchemaError>
-}
-
-const isType = (type: string): type is MessageType => Object.hasOwn(messages, type)
-
 /** Types with data of a client, which is stored and handed on as it came. */
 const ofClients: ReadonlySet<MessageType> = new Set([
   "subscription.put/1",
@@ -116,45 +144,13 @@ export const decodeMessage = (
   return exit._tag === "Success" ? ({ ...exit.value, type } as Message) : malformed(`not a ${type}`)
 }
 
-// Facts that change no state of users: rejected commands, secrets that are in use, and what
-// operators looked at. Pure.
+const decoders = Object.fromEntries(
+  Object.entries(messages).map(([type, schema]) => [
+    type,
+    Schema.decodeUnknownExit(schema as unknown as Schema.ConstraintCodec<unknown, unknown>)
+  ])
+) as unknown as {
+  readonly [T in MessageType]: (json: unknown) => Exit.Exit<MessageBody<T>, Schema.SchemaError>
+}
 
-/**
- * The fact that the projector rejected a command on a subject of subscriptions, registrations or
- * publishers. Rejected broadcasts have a message of their own.
- */
-const CommandRejected = Schema.Struct({
-  /** Sequence of the command in LOG. */
-  command: Schema.Int,
-  subject: Schema.String,
-  reason: Schema.String,
-  /** Milliseconds since the epoch. */
-  at: Schema.Int
-})
-
-/**
- * From this message on, browsers were offered this VAPID key. Written once per key, so that a
- * service whose keys were lost reports it at its start.
- */
-export const KeyAdopted = Schema.Struct({
-  publicKey: Schema.String,
-  at: Schema.Int
-})
-export type KeyAdopted = typeof KeyAdopted.Type
-
-/**
- * From this message on, user ids are made with the secret of this fingerprint, so that a service
- * started with another secret reports it. Empty: with the secret that is adopted next.
- */
-const UseridSecretAdopted = Schema.Struct({
-  fingerprint: Schema.String,
-  at: Schema.Int
-})
-
-/** An operator looked at a user: at the pushes of a broadcast, or at all that is known. */
-const Look = Schema.Struct({
-  /** The id of the operator. */
-  by: Schema.String,
-  broadcast: Schema.optionalKey(Schema.Int),
-  at: Schema.Int
-})
+const isType = (type: string): type is MessageType => Object.hasOwn(messages, type)

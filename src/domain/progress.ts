@@ -1,4 +1,5 @@
-// The progress of a broadcast: the counts that the outcomes of its pushes add up to. Pure.
+// The progress of a broadcast: what the outcomes of its pushes add up to. Counts by fate, details
+// by reason and push service, and the share of failed pushes by which it pauses itself. Pure.
 import * as Schema from "effect/Schema"
 import type { Fate, Outcome, Plan, PushResult } from "./outcome.ts"
 import { isThrottling, type StoredReason } from "./reason.ts"
@@ -15,6 +16,57 @@ const Counts = Schema.Struct({
   /** Absent: none. */
   cancelled: Schema.optionalKey(Schema.Int)
 })
+
+/** Times that each word was counted. A word stays once it was counted, even with 0. */
+export const CountsBy = Schema.Record(Schema.String, Schema.Int)
+export type CountsBy = typeof CountsBy.Type
+
+/**
+ * Times that each duration was counted: a place, then the counts of it and of the places behind
+ * it. Place k is about 1.17^k ms. Neighbours differ by 17 %, so that no duration is
+ * further than 10 % from its place. A minute is at place 70.
+ */
+export const Durations = Schema.Array(Schema.Int)
+export type Durations = typeof Durations.Type
+
+/** Fewer attempted pushes say little. */
+const attemptedMin = 100
+
+/** Counts of the pushes whose first attempt was in one run of the broadcast. */
+export const Failures = Schema.Struct({
+  /** The share that pauses the broadcast. */
+  share: Schema.Number,
+  run: Schema.Int,
+  attempted: Schema.Int,
+  failed: Schema.Int,
+  /** Sequence in WORK of the outcome by which the share was reached. Absent: it is not. */
+  reached: Schema.optionalKey(Schema.Int)
+})
+export type Failures = typeof Failures.Type
+
+export const noFailures = (share: number): Failures => ({ share, run: 0, attempted: 0, failed: 0 })
+
+/** More than any broadcast has: a third of all reasons. */
+const reasonsMax = 32
+const servicesMax = 8
+
+const ServiceDetails = Schema.Struct({
+  /** Pushes by outcome. */
+  fates: CountsBy,
+  /** Answers by the time that they took. */
+  durations: Durations
+})
+
+export const Details = Schema.Struct({
+  /** Pushes by the reason of their outcome. */
+  reasons: CountsBy,
+  services: Schema.Record(Schema.String, ServiceDetails),
+  /** When a push service accepted the first push, and the last one. */
+  firstDeliveredAt: Schema.optionalKey(Schema.Int),
+  lastDeliveredAt: Schema.optionalKey(Schema.Int)
+})
+export type Details = typeof Details.Type
+export const noDetails: Details = { reasons: {}, services: {} }
 
 /** The value of a key in the bucket `broadcasts`, and the body of `broadcast.finished/1`. */
 export const Progress = Schema.Struct({
@@ -41,24 +93,6 @@ export const Progress = Schema.Struct({
   details: Schema.optionalKey(Details)
 })
 export type Progress = typeof Progress.Type
-
-export const waiting = (counts: typeof Counts.Type): number => {
-  const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = counts
-  return accepted - delivered - retrying - gone - dead - expired - cancelled
-}
-
-/** The counts of a broadcast, which add up. */
-export const countsOf = (progress: typeof Counts.Type) => {
-  const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = progress
-  const fates = { delivered, waiting: waiting(progress), retrying, expired, dead, gone }
-  return { accepted, ...fates, ...(cancelled > 0 && { cancelled }) }
-}
-
-const finish = (progress: Progress): Progress => ({
-  ...progress,
-  finished:
-    progress.shardsDone === progress.shards && waiting(progress) === 0 && progress.retrying === 0
-})
 
 export const startProgress = (plan: Plan, seq: number): Progress =>
   finish({
@@ -114,31 +148,23 @@ export const evolveProgress = (
   return finish(next)
 }
 
-// The outcomes of the pushes of a broadcast, by reason and push service, and how long push services
-// took to answer. Pure.
-
-/** More than any broadcast has: a third of all reasons. */
-const reasonsMax = 32
-const servicesMax = 8
-
-const ServiceDetails = Schema.Struct({
-  /** Pushes by outcome. */
-  fates: CountsBy,
-  /** Answers by the time that they took. */
-  durations: Durations
+const finish = (progress: Progress): Progress => ({
+  ...progress,
+  finished:
+    progress.shardsDone === progress.shards && waiting(progress) === 0 && progress.retrying === 0
 })
 
-export const Details = Schema.Struct({
-  /** Pushes by the reason of their outcome. */
-  reasons: CountsBy,
-  services: Schema.Record(Schema.String, ServiceDetails),
-  /** When a push service accepted the first push, and the last one. */
-  firstDeliveredAt: Schema.optionalKey(Schema.Int),
-  lastDeliveredAt: Schema.optionalKey(Schema.Int)
-})
-export type Details = typeof Details.Type
+export const waiting = (counts: typeof Counts.Type): number => {
+  const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = counts
+  return accepted - delivered - retrying - gone - dead - expired - cancelled
+}
 
-export const noDetails: Details = { reasons: {}, services: {} }
+/** The counts of a broadcast, which add up. */
+export const countsOf = (progress: typeof Counts.Type) => {
+  const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = progress
+  const fates = { delivered, waiting: waiting(progress), retrying, expired, dead, gone }
+  return { accepted, ...fates, ...(cancelled > 0 && { cancelled }) }
+}
 
 interface ServiceDraft {
   readonly fates: MutableCountsBy
@@ -152,33 +178,6 @@ interface Draft {
   readonly copies: Map<string, ServiceDraft>
   first: number
   last: number
-}
-
-const serviceIn = ({ copies, services }: Draft, name: string): ServiceDraft => {
-  const word = boundedWord(services, name, servicesMax)
-  const known = copies.get(word)
-  if (known !== undefined) return known
-  const { durations = [], fates } = services[word] ?? {}
-  const copy = { fates: { ...fates }, durations: [...durations] }
-  services[word] = copy
-  copies.set(word, copy)
-  return copy
-}
-
-const count = (draft: Draft, result: PushResult, isRetry: boolean): void => {
-  const { at, fate, former, millis, reason, status } = result
-  const { reasons } = draft
-  const of = serviceIn(draft, pushServiceOf(result))
-  if (isRetry) {
-    add(of.fates, "retrying", -1)
-    if (former !== undefined) add(reasons, boundedWord(reasons, former.reason, reasonsMax), -1)
-  }
-  add(of.fates, fate, 1)
-  add(reasons, boundedWord(reasons, reason, reasonsMax), 1)
-  if (status !== undefined && millis > 0) addMillis(of.durations, millis)
-  if (fate !== "delivered") return
-  draft.first = Math.min(draft.first, at)
-  draft.last = Math.max(draft.last, at)
 }
 
 /** Counts results. `isRetry`: of pushes that were retrying. */
@@ -203,66 +202,33 @@ export const evolveDetails = (
   }
 }
 
-// When a broadcast pauses by itself: the share of its attempted pushes that failed. Pure.
-
-/** Fewer attempted pushes say little. */
-const attemptedMin = 100
-
-/** Counts of the pushes whose first attempt was in one run of the broadcast. */
-export const Failures = Schema.Struct({
-  /** The share that pauses the broadcast. */
-  share: Schema.Number,
-  run: Schema.Int,
-  attempted: Schema.Int,
-  failed: Schema.Int,
-  /** Sequence in WORK of the outcome by which the share was reached. Absent: it is not. */
-  reached: Schema.optionalKey(Schema.Int)
-})
-export type Failures = typeof Failures.Type
-
-export const noFailures = (share: number): Failures => ({ share, run: 0, attempted: 0, failed: 0 })
-
-interface Attempt {
-  readonly fate: Fate
-  readonly reason: StoredReason
-  readonly attempt: number
-}
-
-const isAttempted = ({ attempt }: Attempt): boolean => attempt > 0
-
-const isFailed = (push: Attempt): boolean => {
-  if (!isAttempted(push)) return false
-  if (push.fate === "retrying") return !isThrottling(push.reason)
-  return push.fate === "dead" || push.fate === "expired"
-}
-
-/**
- * Counts an outcome that was stored at `seq`. A resume begins anew: the publisher has seen what
- * failed before.
- */
-export const evolveFailures = (
-  before: Failures,
-  { results, run = 0 }: Outcome,
-  seq: number
-): Failures => {
-  if (run < before.run) return before
-  const present = run === before.run ? before : { ...noFailures(before.share), run }
-  let { attempted, failed } = present
-  for (const result of results) {
-    const former = result.former && { ...result.former, fate: "retrying" as const }
-    attempted += Number(isAttempted(result)) - Number(former !== undefined && isAttempted(former))
-    failed += Number(isFailed(result)) - Number(former !== undefined && isFailed(former))
+const count = (draft: Draft, result: PushResult, isRetry: boolean): void => {
+  const { at, fate, former, millis, reason, status } = result
+  const { reasons } = draft
+  const of = serviceIn(draft, pushServiceOf(result))
+  if (isRetry) {
+    add(of.fates, "retrying", -1)
+    if (former !== undefined) add(reasons, boundedWord(reasons, former.reason, reasonsMax), -1)
   }
-  const next = { ...present, attempted, failed }
-  const isReached = attempted >= attemptedMin && failed / attempted >= next.share
-  return isReached && next.reached === undefined ? { ...next, reached: seq } : next
+  add(of.fates, fate, 1)
+  add(reasons, boundedWord(reasons, reason, reasonsMax), 1)
+  if (status !== undefined && millis > 0) addMillis(of.durations, millis)
+  if (fate !== "delivered") return
+  draft.first = Math.min(draft.first, at)
+  draft.last = Math.max(draft.last, at)
 }
 
-// Counts by a word, such as a reason, and by a duration. Pure.
+const serviceIn = ({ copies, services }: Draft, name: string): ServiceDraft => {
+  const word = boundedWord(services, name, servicesMax)
+  const known = copies.get(word)
+  if (known !== undefined) return known
+  const { durations = [], fates } = services[word] ?? {}
+  const copy = { fates: { ...fates }, durations: [...durations] }
+  services[word] = copy
+  copies.set(word, copy)
+  return copy
+}
 
-/** Times that each word was counted. A word stays once it was counted, even with 0. */
-export const CountsBy = Schema.Record(Schema.String, Schema.Int)
-export type CountsBy = typeof CountsBy.Type
 type MutableCountsBy = Record<string, number>
 
 const otherWord = "other"
@@ -277,14 +243,6 @@ const boundedWord = (known: object, word: string, max: number): string =>
 const add = (counts: MutableCountsBy, word: string, by: number): void => {
   counts[word] = (counts[word] ?? 0) + by
 }
-
-/**
- * Times that each duration was counted: a place, then the counts of it and of the places behind
- * it. Place k is about 1.17^k ms. Neighbours differ by 17 %, so that no duration is
- * further than 10 % from its place. A minute is at place 70.
- */
-export const Durations = Schema.Array(Schema.Int)
-export type Durations = typeof Durations.Type
 
 const step = Math.log(1.17)
 const millisAt = (place: number): number => Math.round(Math.exp(step * place))
@@ -313,4 +271,40 @@ export const quantile = (all: ReadonlyArray<Durations>, share: number): number |
     return left <= 0
   })
   return found && millisAt(found[0])
+}
+
+interface Attempt {
+  readonly fate: Fate
+  readonly reason: StoredReason
+  readonly attempt: number
+}
+
+/**
+ * Counts an outcome that was stored at `seq`. A resume begins anew: the publisher has seen what
+ * failed before.
+ */
+export const evolveFailures = (
+  before: Failures,
+  { results, run = 0 }: Outcome,
+  seq: number
+): Failures => {
+  if (run < before.run) return before
+  const present = run === before.run ? before : { ...noFailures(before.share), run }
+  let { attempted, failed } = present
+  for (const result of results) {
+    const former = result.former && { ...result.former, fate: "retrying" as const }
+    attempted += Number(isAttempted(result)) - Number(former !== undefined && isAttempted(former))
+    failed += Number(isFailed(result)) - Number(former !== undefined && isFailed(former))
+  }
+  const next = { ...present, attempted, failed }
+  const isReached = attempted >= attemptedMin && failed / attempted >= next.share
+  return isReached && next.reached === undefined ? { ...next, reached: seq } : next
+}
+
+const isAttempted = ({ attempt }: Attempt): boolean => attempt > 0
+
+const isFailed = (push: Attempt): boolean => {
+  if (!isAttempted(push)) return false
+  if (push.fate === "retrying") return !isThrottling(push.reason)
+  return push.fate === "dead" || push.fate === "expired"
 }

@@ -8,9 +8,9 @@ import {
   publisherHeaders,
   publisherOf,
   readHeaders,
-  shardDepth,
   ttlSecondsMax
 } from "#domain/broadcast.ts"
+import { shardDepth } from "#domain/job.ts"
 
 type Given = Parameters<typeof readHeaders>[0] extends (name: infer Name extends string) => unknown
   ? { readonly [K in Name]?: string }

@@ -1,6 +1,6 @@
 // Language tags, and which variant of a broadcast is for which reader.
 import { assert, describe, it } from "vitest"
-import { isLocale, lookup } from "#domain/broadcast.ts"
+import { isLocale, lookupLocale } from "#domain/broadcast.ts"
 
 describe("a language tag", () => {
   for (const tag of ["de", "pt-BR", "zh-Hant-TW", "sr-Latn-RS", "es-419", "DE-ch", "de-x-mine"])
@@ -24,7 +24,7 @@ describe("a language tag", () => {
 
 describe("the lookup of RFC 4647 section 3.4", () => {
   const found = (locale: string, ...tags: ReadonlyArray<string>) =>
-    lookup(locale, (tag) => tags.find((each) => each.toLowerCase() === tag))
+    lookupLocale(locale, (tag) => tags.find((each) => each.toLowerCase() === tag))
 
   it("takes the most exact tag there is, in any case of letters", () => {
     assert.equal(found("de-CH", "de", "de-CH"), "de-CH")
@@ -40,7 +40,7 @@ describe("the lookup of RFC 4647 section 3.4", () => {
 
   it("cuts off a single letter with what follows it, as the example of the RFC", () => {
     const tried: Array<string> = []
-    lookup("zh-Hant-CN-x-private1-private2", (tag) => void tried.push(tag))
+    lookupLocale("zh-Hant-CN-x-private1-private2", (tag) => void tried.push(tag))
     assert.deepEqual(tried, [
       "zh-hant-cn-x-private1-private2",
       "zh-hant-cn-x-private1",

@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import { type WholeBroadcast, wholeBroadcast } from "#broadcasts/whole-broadcast.ts"
 import { Settings } from "#config"
-import { type BroadcastBody, lookup, payloadOf } from "#domain/broadcast.ts"
+import { type BroadcastBody, lookupLocale, payloadOf } from "#domain/broadcast.ts"
 import type { BroadcastRef, ShardJob } from "#domain/job.ts"
 import type { Message } from "#domain/messages.ts"
 import type { Recipients } from "#domain/recipients.ts"
@@ -50,7 +50,9 @@ const readPayload = ({ body, to }: WholeBroadcast): Payload => {
   )
   const variantOf = ({ stored }: Target) => {
     const { locale } = stored.data
-    return lookup(typeof locale === "string" ? locale : "", (tag) => variants.get(tag)) ?? others
+    return (
+      lookupLocale(typeof locale === "string" ? locale : "", (tag) => variants.get(tag)) ?? others
+    )
   }
   return {
     variantOf: variants.size === 0 ? () => others : variantOf,

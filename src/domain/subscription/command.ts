@@ -1,9 +1,9 @@
-// The commands and facts about subscriptions, as stored in LOG. Pure.
+// The commands and facts about subscriptions, as stored in LOG; and which puts store the same
+// subscription again. Pure.
 import * as Schema from "effect/Schema"
 import { StoredReason } from "../reason.ts"
 import { Timestamp } from "../timestamp.ts"
 import { foldedEndpoint } from "./endpoint.ts"
-import type { SubscriptionCleared, SubscriptionStruck, SubscriptionSuspended } from "./strike.ts"
 
 /**
  * PushSubscription.toJSON() of a browser, with further attributes that the client stored. They may
@@ -23,6 +23,7 @@ const SubscriptionId = Schema.String.pipe(Schema.check(Schema.isPattern(/^[A-Za-
 
 /** A removal. Each has its own timestamp. */
 const Removed = Schema.Struct({ id: Schema.String, lastModified: Timestamp })
+
 /** SHA-256 of a secret, in base64url. */
 const RenewalHash = Schema.String.pipe(Schema.check(Schema.isMaxLength(64)))
 
@@ -108,6 +109,38 @@ export const SubscriptionMatched = Schema.Struct({
 })
 export type SubscriptionMatched = typeof SubscriptionMatched.Type
 
+/** `generation` is the sequence of the put that stored it. */
+const named = { id: Schema.String, generation: Schema.Int }
+const evidence = {
+  ...named,
+  broadcast: Schema.Int,
+  cause: StoredReason,
+  /** HTTP status of the push service, when there was a response. */
+  status: Schema.optionalKey(Schema.Int),
+  /** The worker that recorded it: host name and process id. */
+  worker: Schema.String,
+  at: Timestamp
+}
+
+/** A push ended for a reason that concerns this subscription alone. `strike` counts from 1. */
+export const SubscriptionStruck = Schema.Struct({ ...evidence, strike: Schema.Int })
+export type SubscriptionStruck = typeof SubscriptionStruck.Type
+
+/** The last of three strikes, or an endpoint that the settings forbid: pushes to it stop. */
+export const SubscriptionSuspended = Schema.Struct(evidence)
+export type SubscriptionSuspended = typeof SubscriptionSuspended.Type
+
+/**
+ * Strikes and suspension end: a push was delivered, its user stored it again, or an operator
+ * restored it.
+ */
+export const SubscriptionCleared = Schema.Struct({
+  ...named,
+  by: Schema.Literals(["push", "user", "operator"]),
+  at: Timestamp
+})
+export type SubscriptionCleared = typeof SubscriptionCleared.Type
+
 export type SubscriptionCommand =
   | ({ readonly type: "subscription.put/1" } & SubscriptionPut)
   | ({ readonly type: "subscription.delete/1" } & SubscriptionDelete)
@@ -118,16 +151,6 @@ export type SubscriptionCommand =
   | ({ readonly type: "subscription.struck/1" } & SubscriptionStruck)
   | ({ readonly type: "subscription.suspended/1" } & SubscriptionSuspended)
   | ({ readonly type: "subscription.cleared/1" } & SubscriptionCleared)
-
-// Whether two puts store the same subscription of a browser. Pure.
-
-/** Clients may write both alphabets of base64, with padding or without. */
-const sameBytes = (a: string, b: string): boolean =>
-  a === b || Buffer.from(a, "base64").equals(Buffer.from(b, "base64"))
-
-/** Whether two puts of one endpoint are of the same browser, whoever its user is. */
-export const hasSameKeys = (a: SubscriptionData, b: SubscriptionData): boolean =>
-  sameBytes(a.keys.auth, b.keys.auth) && sameBytes(a.keys.p256dh, b.keys.p256dh)
 
 /**
  * Whether a put stores the same subscription again: then its generation stays, and pushes that wait
@@ -141,14 +164,22 @@ export const isSameBrowser = (
   hasSameKeys(former.data, data) &&
   former.vapidKey === vapidKey
 
-// Stand-ins: users whom `bellcast import` makes for subscriptions whose real users it does not
-// know, one for each. When a real user stores such a subscription, the registrations of the
-// stand-in go along: nobody else could ever end them. Pure.
+/** Whether two puts of one endpoint are of the same browser, whoever its user is. */
+export const hasSameKeys = (a: SubscriptionData, b: SubscriptionData): boolean =>
+  sameBytes(a.keys.auth, b.keys.auth) && sameBytes(a.keys.p256dh, b.keys.p256dh)
 
-/** The policy in the ids of stand-ins. No policy may have this name, so no login is a stand-in. */
+/** Clients may write both alphabets of base64, with padding or without. */
+const sameBytes = (a: string, b: string): boolean =>
+  a === b || Buffer.from(a, "base64").equals(Buffer.from(b, "base64"))
+
+/**
+ * The policy in the ids of stand-ins: users whom `bellcast import` makes for subscriptions whose
+ * real users it does not know, one for each. When a real user stores such a subscription, the
+ * registrations of the stand-in go along: nobody else could ever end them. No policy may have this
+ * name, so no login is a stand-in.
+ */
 export const importPolicy = "import"
 
 /** The id of the stand-in of a subscription. */
 export const standInOf = (subscription: string): string => `${importPolicy}:${subscription}`
-
 export const isStandIn = (user: string): boolean => user.startsWith(`${importPolicy}:`)

@@ -1,6 +1,24 @@
-// Which endpoints a subscription may have: clients choose them, and this service sends requests to
-// them. Delivery checks the resolved address again on every connection. Pure.
+// Endpoints: which ones a subscription may have, because clients choose them, and this service
+// sends requests to them; at which push service one is; and which spellings are the same endpoint.
+// Delivery checks the resolved address again on every connection. Pure.
 import { isPublicName } from "#basics/public-name.ts"
+
+/**
+ * The push services of the browsers, with their names in outcomes. Chromium without Google's brand,
+ * as Debian's 156, has its endpoints at jmt17 (kPushMessagingStagingGcmEndpoint in its source).
+ */
+const pushServices = {
+  google: ["fcm.googleapis.com", "jmt17.google.com"],
+  mozilla: ["updates.push.services.mozilla.com"],
+  apple: ["web.push.apple.com", "*.push.apple.com"],
+  microsoft: ["*.notify.windows.com"]
+} as const
+export const knownPushHosts = Object.values(pushServices).flat()
+
+export const otherPushService = "other"
+
+/** The names of push services: those of the browsers, and one for all others. */
+export const pushServiceNames = [...Object.keys(pushServices), otherPushService]
 
 const endpointLengthMax = 2048
 
@@ -12,36 +30,6 @@ export interface EndpointPolicy {
   readonly hosts: ReadonlyArray<string>
   /** Development only: http or https to this machine, on any port. */
   readonly allowLoopback: boolean
-}
-
-const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"])
-
-/** Reserved for documentation (RFC 2606 section 2): no push service can ever be there. */
-const isForDocumentation = (hostname: string): boolean =>
-  hostname === "example" || hostname.endsWith(".example")
-
-/** Printable ASCII but for the backslash, which the URL parser takes for a slash. */
-const plain = /^[\x21-\x5b\x5d-\x7e]+$/
-
-/**
- * URL has normalised every spelling of an IPv4 address (decimal, hex, octal, full width) to this
- * one by then.
- */
-const isAddress = (hostname: string): boolean =>
-  hostname.startsWith("[") || /^\d+(\.\d+){3}$/.test(hostname)
-
-const faultOfHost = (
-  { hostname, port, protocol }: URL,
-  hosts: ReadonlyArray<string>
-): string | undefined => {
-  if (protocol !== "https:") return "Must be an https URL"
-  if (isAddress(hostname)) return "Must name its host, not an IP address"
-  if (hostname.endsWith(".")) return "Must not have a host that ends in a dot"
-  if (port !== "") return "Must use the default port"
-  // Before the patterns: none may allow the endpoints of our own examples.
-  if (isForDocumentation(hostname)) return "Must not be below .example, which is for documentation"
-  const isKnown = [...knownPushHosts, ...hosts].some((pattern) => hostMatcher(pattern)(hostname))
-  return isKnown ? undefined : "Must be at a push service that this server knows"
 }
 
 /**
@@ -72,10 +60,35 @@ export const checkEndpoint = (endpoint: string, policy: EndpointPolicy): string 
     : undefined
 }
 
-// The hosts of push services, and patterns of them. Pure.
+/** Printable ASCII but for the backslash, which the URL parser takes for a slash. */
+const plain = /^[\x21-\x5b\x5d-\x7e]+$/
 
-/** As a URL parser writes IPv4 addresses. Endpoints must name their hosts. */
-const isIpv4 = (host: string): boolean => /^\d+(\.\d+){3}$/.test(host)
+const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"])
+
+const faultOfHost = (
+  { hostname, port, protocol }: URL,
+  hosts: ReadonlyArray<string>
+): string | undefined => {
+  if (protocol !== "https:") return "Must be an https URL"
+  if (isAddress(hostname)) return "Must name its host, not an IP address"
+  if (hostname.endsWith(".")) return "Must not have a host that ends in a dot"
+  if (port !== "") return "Must use the default port"
+  // Before the patterns: none may allow the endpoints of our own examples.
+  if (isForDocumentation(hostname)) return "Must not be below .example, which is for documentation"
+  const isKnown = [...knownPushHosts, ...hosts].some((pattern) => hostMatcher(pattern)(hostname))
+  return isKnown ? undefined : "Must be at a push service that this server knows"
+}
+
+/** Reserved for documentation (RFC 2606 section 2): no push service can ever be there. */
+const isForDocumentation = (hostname: string): boolean =>
+  hostname === "example" || hostname.endsWith(".example")
+
+/**
+ * URL has normalised every spelling of an IPv4 address (decimal, hex, octal, full width) to this
+ * one by then.
+ */
+const isAddress = (hostname: string): boolean =>
+  hostname.startsWith("[") || /^\d+(\.\d+){3}$/.test(hostname)
 
 /** Returns why a text is not a pattern of hosts, or none that an endpoint can ever match. */
 export const pushHostFault = (pattern: string): string | undefined =>
@@ -83,13 +96,8 @@ export const pushHostFault = (pattern: string): string | undefined =>
     ? undefined
     : "Expected a host, *.host or *, without a scheme, port or path, and no address"
 
-const normalHost = (host: string): string => {
-  try {
-    return new URL(`https://${host}`).hostname
-  } catch {
-    return host.toLowerCase()
-  }
-}
+/** As a URL parser writes IPv4 addresses. Endpoints must name their hosts. */
+const isIpv4 = (host: string): boolean => /^\d+(\.\d+){3}$/.test(host)
 
 /** Returns whether a host falls under a pattern: see `EndpointPolicy.hosts`. */
 export const hostMatcher = (pattern: string): ((hostname: string) => boolean) => {
@@ -100,28 +108,13 @@ export const hostMatcher = (pattern: string): ((hostname: string) => boolean) =>
     : (hostname) => hostname === host
 }
 
-// The push services of the browsers: their names, their hosts, and what they ignore in an endpoint.
-// Pure.
-
-/**
- * The push services of the browsers, with their names in outcomes. Chromium without Google's brand,
- * as Debian's 156, has its endpoints at jmt17 (kPushMessagingStagingGcmEndpoint in its source).
- */
-const pushServices = {
-  google: ["fcm.googleapis.com", "jmt17.google.com"],
-  mozilla: ["updates.push.services.mozilla.com"],
-  apple: ["web.push.apple.com", "*.push.apple.com"],
-  microsoft: ["*.notify.windows.com"]
-} as const
-export const knownPushHosts = Object.values(pushServices).flat()
-
-export const otherPushService = "other"
-/** The names of push services: those of the browsers, and one for all others. */
-export const pushServiceNames = [...Object.keys(pushServices), otherPushService]
-
-const matchers = Object.entries(pushServices).map(
-  ([name, hosts]) => [name, hosts.map(hostMatcher)] as const
-)
+const normalHost = (host: string): string => {
+  try {
+    return new URL(`https://${host}`).hostname
+  } catch {
+    return host.toLowerCase()
+  }
+}
 
 /** The name of the push service of an outcome or a dead letter. */
 export const pushServiceOf = ({ service }: { readonly service?: string }): string =>
@@ -131,10 +124,18 @@ export const pushServiceOf = ({ service }: { readonly service?: string }): strin
 export const pushServiceAt = (host: string): string =>
   matchers.find(([, matches]) => matches.some((each) => each(host)))?.[0] ?? otherPushService
 
-/** RFC 3986 section 6.2.2. Microsoft's escapes have lower case. */
-const unescaped = (text: string): string => {
-  const character = String.fromCharCode(Number.parseInt(text.slice(1), 16))
-  return /[\w.~:-]/.test(character) ? character : text.toLowerCase()
+const matchers = Object.entries(pushServices).map(
+  ([name, hosts]) => [name, hosts.map(hostMatcher)] as const
+)
+
+/**
+ * One text for all spellings of an endpoint that its push service takes for the same. An endpoint
+ * that a browser gives stays as it is, but for `/wp/`, which Chromium has behind a flag
+ * (kPushMessagingGcmEndpointWebpushPath).
+ */
+export const foldedEndpoint = (endpoint: string): string => {
+  const fold = folds[pushServiceAt(endpoint.split("/", 3)[2] ?? "")]
+  return fold === undefined ? endpoint : fold(endpoint.replace(/%[\da-f]{2}/gi, unescaped))
 }
 
 /** By push service: folds what it ignores, in an endpoint whose escapes are folded. */
@@ -151,12 +152,8 @@ const folds: Readonly<Record<string, (endpoint: string) => string>> = {
     )
 }
 
-/**
- * One text for all spellings of an endpoint that its push service takes for the same. An endpoint
- * that a browser gives stays as it is, but for `/wp/`, which Chromium has behind a flag
- * (kPushMessagingGcmEndpointWebpushPath).
- */
-export const foldedEndpoint = (endpoint: string): string => {
-  const fold = folds[pushServiceAt(endpoint.split("/", 3)[2] ?? "")]
-  return fold === undefined ? endpoint : fold(endpoint.replace(/%[\da-f]{2}/gi, unescaped))
+/** RFC 3986 section 6.2.2. Microsoft's escapes have lower case. */
+const unescaped = (text: string): string => {
+  const character = String.fromCharCode(Number.parseInt(text.slice(1), 16))
+  return /[\w.~:-]/.test(character) ? character : text.toLowerCase()
 }

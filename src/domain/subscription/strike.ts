@@ -1,41 +1,8 @@
 // Strikes against a subscription that cannot be reached though no push service called it gone.
 // Three strikes over more than a day suspend it: it stays stored, and nothing is sent to it. Pure.
-import * as Schema from "effect/Schema"
 import { isUndelivered, type PushResult } from "../outcome.ts"
-import { StoredReason, type StrikeReason, strikeReasonOf } from "../reason.ts"
-import { Timestamp } from "../timestamp.ts"
-
-/** `generation` is the sequence of the put that stored it. */
-const named = { id: Schema.String, generation: Schema.Int }
-const evidence = {
-  ...named,
-  broadcast: Schema.Int,
-  cause: StoredReason,
-  /** HTTP status of the push service, when there was a response. */
-  status: Schema.optionalKey(Schema.Int),
-  /** The worker that recorded it: host name and process id. */
-  worker: Schema.String,
-  at: Timestamp
-}
-
-/** A push ended for a reason that concerns this subscription alone. `strike` counts from 1. */
-export const SubscriptionStruck = Schema.Struct({ ...evidence, strike: Schema.Int })
-export type SubscriptionStruck = typeof SubscriptionStruck.Type
-
-/** The last of three strikes, or an endpoint that the settings forbid: pushes to it stop. */
-export const SubscriptionSuspended = Schema.Struct(evidence)
-export type SubscriptionSuspended = typeof SubscriptionSuspended.Type
-
-/**
- * Strikes and suspension end: a push was delivered, its user stored it again, or an operator
- * restored it.
- */
-export const SubscriptionCleared = Schema.Struct({
-  ...named,
-  by: Schema.Literals(["push", "user", "operator"]),
-  at: Timestamp
-})
-export type SubscriptionCleared = typeof SubscriptionCleared.Type
+import { type StoredReason, type StrikeReason, strikeReasonOf } from "../reason.ts"
+import type { SubscriptionStruck, SubscriptionSuspended } from "./command.ts"
 
 export interface Strikes {
   readonly count: number

@@ -1,4 +1,6 @@
-// A user's list of subscriptions, folded from the commands in LOG. Pure.
+// A user's list of subscriptions, folded from the commands in LOG: what it holds, how much room it
+// has, and how a secret renews a subscription without a login. LOG and bucket hold the hash of a
+// secret. Pure.
 import {
   hasSameKeys,
   isSameBrowser,
@@ -67,28 +69,6 @@ export const emptyList: SubscriptionList = {
   tombstones: {}
 }
 
-/** Timestamps are unique and strictly increasing per user: now, or one more than the last. */
-export const nextTimestamp = (list: SubscriptionList, now: number): number =>
-  Math.max(now, list.lastModified + 1)
-
-const without = <A>(record: Readonly<Record<string, A>>, id: string): Record<string, A> => {
-  const { [id]: _, ...rest } = record
-  return rest
-}
-
-/** A list without one of its subscriptions, for quotas. */
-export const withoutSubscription = (list: SubscriptionList, id: string): SubscriptionList => ({
-  ...list,
-  subscriptions: without(list.subscriptions, id)
-})
-
-const remove = (list: SubscriptionList, id: string, tombstone: Tombstone): SubscriptionList => ({
-  ...list,
-  lastModified: Math.max(list.lastModified, removedAt(tombstone)),
-  subscriptions: without(list.subscriptions, id),
-  tombstones: boundTombstones({ ...list.tombstones, [id]: tombstone })
-})
-
 /** A NATS client may choose the id `constructor`, a property of every object. */
 export const storedIn = (
   { subscriptions }: SubscriptionList,
@@ -96,24 +76,25 @@ export const storedIn = (
 ): StoredSubscription | undefined =>
   Object.hasOwn(subscriptions, id) ? subscriptions[id] : undefined
 
-/**
- * Changes a subscription, unless its browser has subscribed again since. The timestamp stays, so
- * clients see no change.
- */
-const replace = (
-  list: SubscriptionList,
-  { generation, id }: { readonly id: string; readonly generation: number },
-  change: (stored: StoredSubscription) => StoredSubscription
-): SubscriptionList => {
-  const stored = storedIn(list, id)
-  return stored?.seq === generation
-    ? { ...list, subscriptions: { ...list.subscriptions, [id]: change(stored) } }
-    : list
-}
+/** Timestamps are unique and strictly increasing per user: now, or one more than the last. */
+export const nextTimestamp = (list: SubscriptionList, now: number): number =>
+  Math.max(now, list.lastModified + 1)
 
-/** A rejected command changes only the sequence, which the next command expects. */
-export const passOverInList = (list: SubscriptionList, seq: number): SubscriptionList =>
-  seq <= list.seq ? list : { ...list, seq }
+/** A list without one of its subscriptions, for quotas. */
+export const withoutSubscription = (list: SubscriptionList, id: string): SubscriptionList => ({
+  ...list,
+  subscriptions: without(list.subscriptions, id)
+})
+
+/**
+ * Folds one command, stored at `seq`, into the list. A command that was folded before changes
+ * nothing.
+ */
+export const evolveList = (
+  list: SubscriptionList,
+  command: SubscriptionCommand,
+  seq: number
+): SubscriptionList => foldList(list, command, seq).list
 
 /** As {@link evolveList}. `reason`: why the command is rejected. */
 export const foldList = (
@@ -140,71 +121,9 @@ export const foldList = (
   }
 }
 
-/**
- * Folds one command, stored at `seq`, into the list. A command that was folded before changes
- * nothing.
- */
-export const evolveList = (
-  list: SubscriptionList,
-  command: SubscriptionCommand,
-  seq: number
-): SubscriptionList => foldList(list, command, seq).list
-
-/** Removes a subscription, or from the tombstone of one that a push service ended, the secret. */
-const removeNamed = (
-  list: SubscriptionList,
-  { id, lastModified }: SubscriptionDelete["removed"][number]
-): SubscriptionList => {
-  const stored = storedIn(list, id)
-  if (stored === undefined) return { ...list, tombstones: withoutRenewal(list.tombstones, id) }
-  // Before `subscription.moved/1`, which then finds nothing to remove.
-  return remove(list, id, movedOr(stored, lastModified, lastModified))
-}
-
-const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
-  const { data, id, lastModified, replaces, vapidKey } = command
-  const present = storedIn(given, id)
-  const former = present?.moved === undefined ? present : undefined
-  const list = replaces === undefined || replaces.id === id ? given : removeNamed(given, replaces)
-  const isSame = former !== undefined && isSameBrowser(former, command)
-  const renewal =
-    command.renewal ?? former?.renewal ?? validRenewalIn(given.tombstones, id, lastModified)
-  const by = replaces?.renewal
-  // The response to a renewal may have been lost. So it can be repeated also after this put.
-  const kept = isSame && command.renewal === undefined ? former.renewed : undefined
-  const renewed = by === undefined ? kept : { by, at: lastModified }
-  const stored: StoredSubscription = {
-    data,
-    ...(vapidKey === undefined ? {} : { vapidKey }),
-    // The same generation: pushes that wait for it are sent.
-    seq: isSame ? former.seq : seq,
-    lastModified,
-    ...(isStandIn(command.user) ? { standIn: true } : {}),
-    ...(renewal === undefined ? {} : { renewal }),
-    ...(renewed === undefined ? {} : { renewed })
-  }
-  return {
-    ...list,
-    seq,
-    lastModified: Math.max(list.lastModified, lastModified),
-    subscriptions: { ...list.subscriptions, [id]: stored },
-    tombstones: without(list.tombstones, id)
-  }
-}
-
-/** A browser that subscribed again since keeps its new subscription. */
-const removeGone = (
-  list: SubscriptionList,
-  { at, generation, id }: SubscriptionGone
-): SubscriptionList => {
-  const stored = storedIn(list, id)
-  if (stored?.seq !== generation) return list
-  const lastModified = nextTimestamp(list, at)
-  const { renewal } = stored
-  const ended = renewal ? { lastModified, renewal, generation } : lastModified
-  // A moved one before `subscription.moved/1`, which then finds nothing to remove.
-  return remove(list, id, movedOr(stored, lastModified, ended))
-}
+/** A rejected command changes only the sequence, which the next command expects. */
+export const passOverInList = (list: SubscriptionList, seq: number): SubscriptionList =>
+  seq <= list.seq ? list : { ...list, seq }
 
 const evolve = (
   list: SubscriptionList,
@@ -245,7 +164,88 @@ const evolve = (
   }
 }
 
-// Bounds on the size of subscriptions and of their lists. Pure.
+const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): SubscriptionList => {
+  const { data, id, lastModified, replaces, vapidKey } = command
+  const present = storedIn(given, id)
+  const former = present?.moved === undefined ? present : undefined
+  const list = replaces === undefined || replaces.id === id ? given : removeNamed(given, replaces)
+  const isSame = former !== undefined && isSameBrowser(former, command)
+  const renewal =
+    command.renewal ?? former?.renewal ?? validRenewalIn(given.tombstones, id, lastModified)
+  const by = replaces?.renewal
+  // The response to a renewal may have been lost. So it can be repeated also after this put.
+  const kept = isSame && command.renewal === undefined ? former.renewed : undefined
+  const renewed = by === undefined ? kept : { by, at: lastModified }
+  const stored: StoredSubscription = {
+    data,
+    ...(vapidKey === undefined ? {} : { vapidKey }),
+    // The same generation: pushes that wait for it are sent.
+    seq: isSame ? former.seq : seq,
+    lastModified,
+    ...(isStandIn(command.user) ? { standIn: true } : {}),
+    ...(renewal === undefined ? {} : { renewal }),
+    ...(renewed === undefined ? {} : { renewed })
+  }
+  return {
+    ...list,
+    seq,
+    lastModified: Math.max(list.lastModified, lastModified),
+    subscriptions: { ...list.subscriptions, [id]: stored },
+    tombstones: without(list.tombstones, id)
+  }
+}
+
+/** Removes a subscription, or from the tombstone of one that a push service ended, the secret. */
+const removeNamed = (
+  list: SubscriptionList,
+  { id, lastModified }: SubscriptionDelete["removed"][number]
+): SubscriptionList => {
+  const stored = storedIn(list, id)
+  if (stored === undefined) return { ...list, tombstones: withoutRenewal(list.tombstones, id) }
+  // Before `subscription.moved/1`, which then finds nothing to remove.
+  return remove(list, id, movedOr(stored, lastModified, lastModified))
+}
+
+/** A browser that subscribed again since keeps its new subscription. */
+const removeGone = (
+  list: SubscriptionList,
+  { at, generation, id }: SubscriptionGone
+): SubscriptionList => {
+  const stored = storedIn(list, id)
+  if (stored?.seq !== generation) return list
+  const lastModified = nextTimestamp(list, at)
+  const { renewal } = stored
+  const ended = renewal ? { lastModified, renewal, generation } : lastModified
+  // A moved one before `subscription.moved/1`, which then finds nothing to remove.
+  return remove(list, id, movedOr(stored, lastModified, ended))
+}
+
+/**
+ * Changes a subscription, unless its browser has subscribed again since. The timestamp stays, so
+ * clients see no change.
+ */
+const replace = (
+  list: SubscriptionList,
+  { generation, id }: { readonly id: string; readonly generation: number },
+  change: (stored: StoredSubscription) => StoredSubscription
+): SubscriptionList => {
+  const stored = storedIn(list, id)
+  return stored?.seq === generation
+    ? { ...list, subscriptions: { ...list.subscriptions, [id]: change(stored) } }
+    : list
+}
+
+const remove = (list: SubscriptionList, id: string, tombstone: Tombstone): SubscriptionList => ({
+  ...list,
+  lastModified: Math.max(list.lastModified, removedAt(tombstone)),
+  subscriptions: without(list.subscriptions, id),
+  tombstones: boundTombstones({ ...list.tombstones, [id]: tombstone })
+})
+
+const without = <A>(record: Readonly<Record<string, A>>, id: string): Record<string, A> => {
+  const { [id]: _, ...rest } = record
+  return rest
+}
 
 /**
  * Bytes of JSON of one subscription that the gateway stores: endpoint, keys and other attributes.
@@ -263,6 +263,16 @@ export const listBytesMax = 1_040_000
 /** Free space that puts of a user must leave for tombstones, strikes and matched keys. */
 export const listMarginBytes = 100_000
 
+/** Whether a list has at most so many bytes of JSON. */
+export const listFits = (list: object, bytesMax: number): boolean => {
+  const text = JSON.stringify(list)
+  // No character takes more than three bytes.
+  return (
+    text.length * 3 <= bytesMax ||
+    (text.length <= bytesMax && new TextEncoder().encode(text).length <= bytesMax)
+  )
+}
+
 /** Whether storing `data` at `id` makes a list larger. */
 export const growsList = (
   {
@@ -274,25 +284,10 @@ export const growsList = (
   Buffer.byteLength(JSON.stringify(data)) >
     Buffer.byteLength(JSON.stringify(subscriptions[id]!.data))
 
-/** Whether a list has at most so many bytes of JSON. */
-export const listFits = (list: object, bytesMax: number): boolean => {
-  const text = JSON.stringify(list)
-  // No character takes more than three bytes.
-  return (
-    text.length * 3 <= bytesMax ||
-    (text.length <= bytesMax && new TextEncoder().encode(text).length <= bytesMax)
-  )
-}
-
-// How many subscriptions a user may have, together and at one push service. Pure.
-
 export interface SubscriptionQuota {
   readonly subscriptionsPerUserMax: number
   readonly subscriptionsPerUserPerHostMax: number
 }
-
-/** The host of an endpoint; NATS clients may have stored one that is no URL. */
-const hostOf = (endpoint: string): string => (URL.canParse(endpoint) ? new URL(endpoint).host : "")
 
 /** Which quota leaves no room for another subscription at an endpoint; undefined: none. */
 export const exhausted = (
@@ -307,8 +302,8 @@ export const exhausted = (
   return atHost.length >= subscriptionsPerUserPerHostMax ? "host" : undefined
 }
 
-// Renewing a subscription by a secret, without a login. LOG and bucket hold the hash of a secret.
-// Pure.
+/** The host of an endpoint; NATS clients may have stored one that is no URL. */
+const hostOf = (endpoint: string): string => (URL.canParse(endpoint) ? new URL(endpoint).host : "")
 
 /** How long a renewal may be repeated, because its response may have been lost. */
 const repeatedMillisMax = 60 * 60_000

@@ -1,7 +1,8 @@
 // Counts the people and browsers that a broadcast would reach, in a part of a large audience.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type BroadcastBody, fitsOnePush, shardDepth } from "#domain/broadcast.ts"
+import { type BroadcastBody, fitsOnePush } from "#domain/broadcast.ts"
+import { shardDepth } from "#domain/job.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
 import { takes } from "#domain/subscription/subscription.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
