@@ -21,7 +21,8 @@ const lookShare = 1 / 16
 
 /**
  * Allows a burst of `max` per key, and as many again spread over each window (generic cell rate
- * algorithm): stores one number per key, and knows when the next is allowed. Beyond `keysMax` keys the oldest is dropped. `max` 0: no limit.
+ * algorithm): stores one number per key, and knows when the next is allowed. Beyond `keysMax` keys
+ * the oldest is dropped. `max` 0: no limit.
  */
 export const makeRate = (max: number, windowMillis: number, keysMax: number): Rate => {
   const intervalMillis = windowMillis / max

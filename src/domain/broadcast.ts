@@ -266,7 +266,7 @@ export const redrivesHeader = "Bellcast-Redrives"
  */
 export const payloadHeader = "Bellcast-Payload"
 
-/** Header of a broadcast that starts later: a time of RFC 3339, as `at` in the body of a request. */
+/** Header of a broadcast that starts later: a time of RFC 3339, as `at` in a request's body. */
 export const startHeader = "Bellcast-Start-At"
 
 const aheadDaysMax = 30
