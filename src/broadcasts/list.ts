@@ -2,7 +2,7 @@
 // that those broadcasts that were accepted too early, but started in time.
 import * as Effect from "effect/Effect"
 import { type Origin, originIn, type Standing, standingsOf } from "#broadcasts/state.ts"
-import { publisherOf } from "#domain/broadcast-publisher.ts"
+import { publisherOf } from "#domain/broadcast.ts"
 import type { BroadcastScheduled, BroadcastState } from "#domain/broadcast-state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type Stored, typeHeader } from "#nats/stream/stored.ts"

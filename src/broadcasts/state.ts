@@ -5,14 +5,14 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import {
   bodyHeaders,
+  byHeaders,
   expiresAtOf,
   givenHeaders,
+  laterStart,
   payloadHeader,
   readHeaders,
   redrivesHeader
 } from "#domain/broadcast.ts"
-import { byHeaders } from "#domain/broadcast-publisher.ts"
-import { laterStart } from "#domain/broadcast-start.ts"
 import {
   type BroadcastChanged,
   type BroadcastPaused,

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { type Origin, originIn, originOf, standingsOf } from "#broadcasts/state.ts"
-import { laterStart, scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
+import { laterStart, scheduledMax, scheduledOfOneMax } from "#domain/broadcast.ts"
 import {
   changeIn,
   type Order,

@@ -18,7 +18,7 @@ import {
   type Progress,
   startProgress,
   waiting
-} from "#domain/progress/progress.ts"
+} from "#domain/progress.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"

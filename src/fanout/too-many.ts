@@ -2,7 +2,7 @@
 // NATS clients publish commands that nobody refuses, so the planner rejects those.
 import * as Effect from "effect/Effect"
 import type { States } from "#broadcasts/states.ts"
-import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
+import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { subjects } from "#streams/subjects.ts"

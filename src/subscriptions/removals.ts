@@ -9,12 +9,13 @@ import {
   noOwners,
   removedBy
 } from "#domain/subscription/owners.ts"
-import { exhausted, type SubscriptionQuota } from "#domain/subscription/quota.ts"
 import {
   emptyList,
   evolveList,
+  exhausted,
   nextTimestamp,
-  type SubscriptionList
+  type SubscriptionList,
+  type SubscriptionQuota
 } from "#domain/subscription/subscription.ts"
 import { validRenewalIn } from "#domain/subscription/tombstone.ts"
 import { Buckets } from "#nats/kv/bucket.ts"

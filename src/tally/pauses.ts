@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { originOf, pauseFailed } from "#broadcasts/state.ts"
-import type { Failures } from "#domain/progress/failures.ts"
+import type { Failures } from "#domain/progress.ts"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"

@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { originOf } from "#broadcasts/state.ts"
-import { publisherOf } from "#domain/broadcast-publisher.ts"
+import { publisherOf } from "#domain/broadcast.ts"
 import {
   type ChannelPushes,
   type Delivered,

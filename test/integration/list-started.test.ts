@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { listBroadcasts } from "#broadcasts/list.ts"
-import { startHeader } from "#domain/broadcast-start.ts"
+import { startHeader } from "#domain/broadcast.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"

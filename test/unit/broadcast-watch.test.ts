@@ -2,7 +2,7 @@
 import { assert, it } from "vitest"
 import type { Standing } from "#broadcasts/state.ts"
 import { follows } from "#broadcasts/watch.ts"
-import { startProgress } from "#domain/progress/progress.ts"
+import { startProgress } from "#domain/progress.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 
 const plan = {

@@ -1,8 +1,7 @@
 // One attempt at one push: finds why it must not be sent, or signs, posts and judges the response.
 import * as Effect from "effect/Effect"
 import { States } from "#broadcasts/states.ts"
-import { type Moment, moment, monotonicOf } from "#clock/moment.ts"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { type Moment, moment, monotonicMillis, monotonicOf } from "#clock/clocks.ts"
 import { Settings } from "#config"
 import { type BroadcastRef, throttledBaseMillis } from "#domain/job.ts"
 import { pushKey } from "#domain/outcome.ts"

@@ -4,7 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { States } from "#broadcasts/states.ts"
 import { shardBehind } from "#domain/job.ts"
-import type { Message } from "#domain/messages/messages.ts"
+import type { Message } from "#domain/messages.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 

@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { makeRoom } from "#basics/bounded.ts"
-import { makeShares } from "#basics/shares.ts"
+import { makeShares } from "#basics/limits.ts"
 import { type Listed, listBroadcasts, type Selection } from "#broadcasts/list.ts"
 import type { Origin } from "#broadcasts/state.ts"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"

@@ -1,8 +1,8 @@
 // GET .../events: the state and the counts of a broadcast while it runs, as server-sent events
 // (WHATWG HTML, section 9.2).
 import * as Effect from "effect/Effect"
-import { jsonHash } from "#basics/json-hash.ts"
-import { makeShares } from "#basics/shares.ts"
+import { jsonHash } from "#basics/json.ts"
+import { makeShares } from "#basics/limits.ts"
 import { isFinal, type Origin, type Standing, standingOf } from "#broadcasts/state.ts"
 import { followBroadcast } from "#broadcasts/watch.ts"
 import { Identity } from "#identity/identity.ts"

@@ -6,10 +6,16 @@ import * as Effect from "effect/Effect"
 import { canonicalJson } from "#basics/json.ts"
 import { States } from "#broadcasts/states.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#broadcasts/whole-broadcast.ts"
-import { type BroadcastBody, fitsOnePush, headerNames } from "#domain/broadcast.ts"
-import { gatewaySource, publisherHeaders } from "#domain/broadcast-publisher.ts"
-import { laterStart, startHeader } from "#domain/broadcast-start.ts"
-import { pauseWhenHeader } from "#domain/pause-when.ts"
+import {
+  type BroadcastBody,
+  fitsOnePush,
+  gatewaySource,
+  headerNames,
+  laterStart,
+  pauseWhenHeader,
+  publisherHeaders,
+  startHeader
+} from "#domain/broadcast.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

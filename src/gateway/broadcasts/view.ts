@@ -4,13 +4,26 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isFinal, type Origin, type Standing } from "#broadcasts/state.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
-import { Rate, readHeaders, redrivesHeader } from "#domain/broadcast.ts"
-import { publisherOf } from "#domain/broadcast-publisher.ts"
+import {
+  PauseWhen,
+  pauseWhenHeader,
+  pauseWhenOf,
+  publisherOf,
+  Rate,
+  readHeaders,
+  redrivesHeader
+} from "#domain/broadcast.ts"
 import { Because, BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
-import { PauseWhen, pauseWhenHeader, pauseWhenOf } from "#domain/pause-when.ts"
-import { CountsBy, type Durations, quantile } from "#domain/progress/counts.ts"
-import { type Details, noDetails } from "#domain/progress/details.ts"
-import { type Progress, startProgress, waiting } from "#domain/progress/progress.ts"
+import {
+  CountsBy,
+  type Details,
+  type Durations,
+  noDetails,
+  type Progress,
+  quantile,
+  startProgress,
+  waiting
+} from "#domain/progress.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { decodeTokens } from "#streams/tokens.ts"

@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type ForUser, listForUser } from "#broadcasts/pushes.ts"
-import { pushServiceAt, pushServiceNames } from "#domain/subscription/push-services.ts"
+import { pushServiceAt, pushServiceNames } from "#domain/subscription/endpoint.ts"
 import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import type { User } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

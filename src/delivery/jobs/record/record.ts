@@ -15,7 +15,7 @@ import {
   throttledBaseMillis
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
-import { otherPushService, pushServiceAt } from "#domain/subscription/push-services.ts"
+import { otherPushService, pushServiceAt } from "#domain/subscription/endpoint.ts"
 import { freshId } from "#nats/stream/append.ts"
 import { HandlerProgress } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
