@@ -2,8 +2,8 @@
 
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { monotonicMillis } from "#clock/monotonic.ts"
-import { byHeaders } from "#domain/broadcast-publisher.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
+import { byHeaders } from "#domain/broadcast.ts"
 import {
   evolveRegistration,
   type Registration,
@@ -11,9 +11,13 @@ import {
   sharedIsFull
 } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
-import { growsList } from "#domain/subscription/list-bounds.ts"
 import { withoutMoved } from "#domain/subscription/owners.ts"
-import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import {
+  emptyList,
+  evolveList,
+  growsList,
+  type SubscriptionList
+} from "#domain/subscription/subscription.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"

@@ -3,7 +3,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { makeShares } from "#basics/shares.ts"
+import { makeShares } from "#basics/limits.ts"
 import { accountOf, plainAddress } from "../client-address.ts"
 import { reasonPhrase } from "../http/error-table.ts"
 import { createServer } from "../http/node-http.ts"

@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from "#basics/json.ts"
 import { Locale } from "#domain/broadcast.ts"
 import type { SubscriptionData } from "#domain/subscription/command.ts"
 import { checkEndpoint, type EndpointPolicy } from "#domain/subscription/endpoint.ts"
-import type { SubscriptionList } from "#domain/subscription/subscription.ts"
+import { type SubscriptionList, subscriptionBytesMax } from "#domain/subscription/subscription.ts"
 import { type Call, decoderOf } from "../http/request.ts"
 import { badId, type ErrorDetail, errorIn, refuse, refuseInvalid } from "../http/response.ts"
 
