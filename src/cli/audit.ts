@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import { type Push, pushOf } from "#broadcasts/pushes.ts"
 import { endOf, stateFrom } from "#broadcasts/state.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
-import { gatewaySource, publisherOf, redrivenBy } from "#domain/broadcast-publisher.ts"
+import { gatewaySource, publisherOf, redrivenBy } from "#domain/broadcast.ts"
 import { type BroadcastState, changeIn } from "#domain/broadcast-state.ts"
 import { pushKey } from "#domain/outcome.ts"
 import {

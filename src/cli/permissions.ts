@@ -6,7 +6,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { byHeaders } from "#domain/broadcast-publisher.ts"
+import { byHeaders } from "#domain/broadcast.ts"
 import {
   foldPublishers,
   isOpen,

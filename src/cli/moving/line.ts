@@ -3,11 +3,11 @@
 // export, as JSON. No reason quotes an endpoint or key.
 
 import { isObject, type JsonObject, parseWhole } from "#basics/json.ts"
-import { isLocale } from "#domain/locale.ts"
+import { isLocale } from "#domain/broadcast.ts"
 import type { SubscriptionData } from "#domain/subscription/command.ts"
+import { standInOf } from "#domain/subscription/command.ts"
 import type { EndpointPolicy } from "#domain/subscription/endpoint.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
-import { standInOf } from "#domain/subscription/stand-in.ts"
 import { checkedData } from "#gateway/subscriptions/form.ts"
 import type { User } from "#identity/identity.ts"
 import { userTextOf } from "#identity/principals.ts"
