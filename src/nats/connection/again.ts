@@ -5,7 +5,7 @@ import { JetStreamApiError } from "@nats-io/jetstream"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import type { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { NatsUnavailable, streamNotFound } from "./errors.ts"
 

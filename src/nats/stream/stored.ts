@@ -1,7 +1,7 @@
 // Decodes stored messages: those read by request and those that a consumer received.
 
 import type { JsMsg } from "@nats-io/jetstream"
-import { decodeMessage, type Message } from "#domain/messages/messages.ts"
+import { decodeMessage, type Message } from "#domain/messages.ts"
 import {
   headerIn,
   headersOf,
