@@ -1,8 +1,5 @@
-// Serves the API on a TCP port and on NATS: listens, bounds the connections, and closes gracefully.
-import type { Server } from "node:http"
-import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
+// Serves the API on a TCP port and on NATS, for as long as its layer lives.
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { States } from "#broadcasts/states.ts"
@@ -17,18 +14,8 @@ import { Gateway } from "./operation.ts"
 import { pipelineLayer } from "./pipeline/pipeline.ts"
 import { makeHandler } from "./server/handler.ts"
 import { serveNats } from "./server/nats-requests.ts"
-import { boundConnections, closeIdle, isSilent, makeServer, refuseOn } from "./server/server.ts"
+import { boundConnections, close, listen, makeServer, refuseOn } from "./server/server.ts"
 import { GatewaySettings } from "./settings.ts"
-
-/** How long running requests may take after the process was told to stop. */
-const shutdownMillis = 10_000
-/** How long a request that has begun to arrive may take to arrive after that. */
-const arrivingMillis = 1_000
-/** How often a closing server looks for idle connections. */
-const idleCheckMillis = 50
-
-/** HTTP cannot be served: the address is in use, or not an address of this machine. */
-export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: Error }> {}
 
 /** The port of the API in this process; undefined: it serves none. */
 export class ApiPort extends Context.Service<ApiPort, { current: number | undefined }>()(
@@ -52,36 +39,6 @@ const requestOfLine = (method: string, target: string, port: number): ApiRequest
   port,
   isRepeated: () => false
 })
-
-/** Succeeds with the port: any free one if `port` is 0. */
-const listen = (server: Server, host: string, port: number): Effect.Effect<number, ServeError> =>
-  Effect.callback((resume) => {
-    const fail = (cause: Error) => resume(Effect.fail(new ServeError({ cause })))
-    server.once("error", fail).listen({ host, port }, () => {
-      server.off("error", fail)
-      resume(Effect.succeed((server.address() as AddressInfo).port))
-    })
-  })
-
-/** Finishes the running requests. Closes idle connections at once. */
-const close = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    const last = setTimeout(() => server.closeAllConnections(), shutdownMillis)
-    const began = performance.now()
-    const check = () => {
-      closeIdle(sockets)
-      if (performance.now() - began < arrivingMillis) return
-      for (const socket of sockets) if (isSilent(socket)) socket.destroy()
-    }
-    const checks = setInterval(check, idleCheckMillis)
-    // Not close() of node:http, which begins with closeIdleConnections: see closeIdle.
-    NetServer.prototype.close.call(server, () => {
-      clearTimeout(last)
-      clearInterval(checks)
-      resume(Effect.void)
-    })
-    check()
-  })
 
 /** Warns of settings by which fewer people have rights than an operator may have meant. */
 const warnOfRights = Effect.fnUntraced(function* (

@@ -1,9 +1,11 @@
-// The HTTP server of Node.js with timeouts, and JSON responses where Node.js has its own: parse
-// errors, unknown methods, CONNECT.
+// The sockets of the HTTP server: timeouts and limits, one request at a time per connection, and
+// JSON responses where Node.js has its own: parse errors, unknown methods, CONNECT.
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
-import type { Socket } from "node:net"
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { makeShares } from "#basics/limits.ts"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import { makeShares } from "#basics/shares.ts"
 import { accountOf, plainAddress } from "../client-address.ts"
 import { reasonPhrase } from "../http/error-table.ts"
 import { createServer } from "../http/node-http.ts"
@@ -19,79 +21,10 @@ const checkMillis = 2_000
 /** Longer than the 60 s of proxies, which might reuse a connection while this server closes it. */
 const keepAliveMillis = 75_000
 
-interface ParseError extends NodeJS.ErrnoException {
-  readonly rawPacket?: Buffer
-  /** The bytes of the packet before the error. */
-  readonly bytesParsed?: number
-}
-
-/** The method and target of a request whose only error is an unknown method. */
-const lineOf = ({
-  bytesParsed = 0,
-  code,
-  rawPacket
-}: ParseError): readonly [method: string, target: string] | undefined => {
-  if (code !== "HPE_INVALID_METHOD" || rawPacket === undefined) return undefined
-  const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/
-  const [, method, target] = line.exec(rawPacket.toString("latin1")) ?? []
-  // Further bytes were parsed: the error is in a later request of the same packet.
-  const isFirst = method !== undefined && bytesParsed <= method.length
-  return isFirst && target !== undefined ? [method, target] : undefined
-}
+type Handle = (request: IncomingMessage, response: ServerResponse) => void
 
 /** The response to a method that Node.js does not know, or to CONNECT. */
 type RespondToLine = (method: string, target: string) => Promise<ApiResponse>
-
-/** Connections that had an error. Node.js reports each later chunk as another error. */
-const broken = new WeakSet<Socket>()
-
-/** Runs `refuse` after the responses to earlier requests, in the place of the next response. */
-const afterResponses = (socket: Socket, refuse: () => void): void => {
-  const newest = unansweredOn(socket).at(-1)
-  if (newest === undefined) refuse()
-  else newest.response.once("close", refuse)
-}
-
-const refuseLine = (socket: Socket, line: Promise<ApiResponse>): void =>
-  void line.then(
-    (response) => refuseOn(socket, response),
-    () => socket.destroy()
-  )
-
-/**
- * Closes a connection after a parse error. Complete requests before the error get their responses
- * first. An incomplete request gets the error as its response.
- */
-const refuseBroken = (error: ParseError, socket: Socket, respondToLine: RespondToLine): void => {
-  if (broken.has(socket)) return
-  broken.add(socket)
-  if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
-  // Do not parse or buffer further bytes while the client reads earlier responses.
-  socket.pause()
-  const { code } = error
-  const line = lineOf(error)
-  const refuse = () => {
-    if (line === undefined) refuseOn(socket, parserErrorResponse(code ?? ""))
-    else refuseLine(socket, respondToLine(...line))
-  }
-  const unanswered = unansweredOn(socket)
-  const newest = unanswered.at(-1)
-  if (newest === undefined || newest.request.complete) afterResponses(socket, refuse)
-  else if (unanswered.length === 1 && !newest.response.headersSent) refuse()
-  else socket.destroy()
-}
-
-const refuseConnect = (
-  { method = "", url = "" }: IncomingMessage,
-  socket: Socket,
-  respondToLine: RespondToLine
-) => {
-  // Node.js removed its error handler from the socket: a reset now would end the process.
-  guardSocket(socket)
-  afterResponses(socket, () => refuseLine(socket, respondToLine(method, url)))
-}
-
-type Handle = (request: IncomingMessage, response: ServerResponse) => void
 
 /** A server that does not listen yet. `handle` gets every request, also one with `Expect`. */
 export const makeServer = (handle: Handle, respondToLine: RespondToLine): Server => {
@@ -120,41 +53,49 @@ export const makeServer = (handle: Handle, respondToLine: RespondToLine): Server
   )
 }
 
-// Writes responses to sockets without a request of Node.js: invalid HTTP, CONNECT, and connections
-// beyond the limits.
+/** HTTP cannot be served: the address is in use, or not an address of this machine. */
+export class ServeError extends Data.TaggedError("ServeError")<{ readonly cause: Error }> {}
 
-/** How long a peer may take to read the response before its socket is destroyed. */
-const lingerMillis = 1_000
+/** Succeeds with the port: any free one if `port` is 0. */
+export const listen = (
+  server: Server,
+  host: string,
+  port: number
+): Effect.Effect<number, ServeError> =>
+  Effect.callback((resume) => {
+    const fail = (cause: Error) => resume(Effect.fail(new ServeError({ cause })))
+    server.once("error", fail).listen({ host, port }, () => {
+      server.off("error", fail)
+      resume(Effect.succeed((server.address() as AddressInfo).port))
+    })
+  })
 
-const textOf = ({ body, headers, status }: ApiResponse): string => {
-  const text = JSON.stringify(body ?? null)
-  const all = { ...constantHeaders, ...headers }
-  const head = [
-    `HTTP/1.1 ${status} ${reasonPhrase(status)}`,
-    ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
-    // RFC 9110 section 6.6.1. Node.js adds one to all other responses.
-    `Date: ${new Date().toUTCString()}`,
-    "Content-Type: application/json; charset=UTF-8",
-    `Content-Length: ${Buffer.byteLength(text)}`,
-    "Connection: close"
-  ]
-  return `${head.join("\r\n")}\r\n\r\n${text}`
-}
+/** How long running requests may take after the process was told to stop. */
+const shutdownMillis = 10_000
+/** How long a request that has begun to arrive may take to arrive after that. */
+const arrivingMillis = 1_000
+/** How often a closing server looks for idle connections. */
+const idleCheckMillis = 50
 
-/** Ignores errors of a socket, which would end the process. `close` follows every error. */
-const guardSocket = (socket: Duplex): void => void socket.on("error", () => {})
-
-/** Writes a response and closes the socket, even if the peer does not read. */
-export const refuseOn = (socket: Duplex, response: ApiResponse): void => {
-  guardSocket(socket)
-  // Read on: unread bytes would make the close a reset, which can overtake the response.
-  socket.resume()
-  socket.end(textOf(response))
-  const timer = setTimeout(() => socket.destroy(), lingerMillis)
-  socket.once("close", () => clearTimeout(timer))
-}
-
-// Bounds the number of connections: of all clients together, and of one address.
+/** Finishes the running requests. Closes idle connections at once. */
+export const close = (server: Server, sockets: ReadonlySet<Socket>): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const last = setTimeout(() => server.closeAllConnections(), shutdownMillis)
+    const began = performance.now()
+    const check = () => {
+      closeIdle(sockets)
+      if (performance.now() - began < arrivingMillis) return
+      for (const socket of sockets) if (isSilent(socket)) socket.destroy()
+    }
+    const checks = setInterval(check, idleCheckMillis)
+    // Not close() of node:http, which begins with closeIdleConnections: see closeIdle.
+    NetServer.prototype.close.call(server, () => {
+      clearTimeout(last)
+      clearInterval(checks)
+      resume(Effect.void)
+    })
+    check()
+  })
 
 /** Refused connections that get a response at the same time. Further ones get none. */
 const refusalsMax = 64
@@ -212,31 +153,108 @@ export const boundConnections = (server: Server, bounds: ConnectionBounds): Read
   return sockets
 }
 
-// Closes idle connections: those that wait for the next request of their client.
-// closeIdleConnections of Node.js also destroys connections whose last response the client is still
-// reading.
-
-/** The bytes that a connection had received when its last response ended. */
-const arrived = new WeakMap<Socket, number>()
-
-/** Notes that a response ended: only further bytes belong to a new request. */
-export const noteAnswered = (socket: Socket): void => void arrived.set(socket, socket.bytesRead)
-
-/** Whether a connection has no open request and no unread response. */
-export const isSilent = (socket: Socket): boolean =>
-  unansweredOn(socket).length === 0 && socket.writableLength === 0
-
-const isIdle = (socket: Socket): boolean =>
-  isSilent(socket) && arrived.get(socket) === socket.bytesRead
-
-/** Closes the connections that received nothing since their last response. */
-export const closeIdle = (sockets: ReadonlySet<Socket>): void => {
-  for (const socket of sockets) if (isIdle(socket)) socket.destroy()
+interface ParseError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer
+  /** The bytes of the packet before the error. */
+  readonly bytesParsed?: number
 }
 
-// Runs one request at a time per connection. Node.js starts pipelined requests side by side: a
-// single connection could then hold hundreds of responses in memory, and unsafe requests would run
-// out of order (RFC 9112 section 9.3.2).
+/** Connections that had an error. Node.js reports each later chunk as another error. */
+const broken = new WeakSet<Socket>()
+
+/**
+ * Closes a connection after a parse error. Complete requests before the error get their responses
+ * first. An incomplete request gets the error as its response.
+ */
+const refuseBroken = (error: ParseError, socket: Socket, respondToLine: RespondToLine): void => {
+  if (broken.has(socket)) return
+  broken.add(socket)
+  if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy()
+  // Do not parse or buffer further bytes while the client reads earlier responses.
+  socket.pause()
+  const { code } = error
+  const line = lineOf(error)
+  const refuse = () => {
+    if (line === undefined) refuseOn(socket, parserErrorResponse(code ?? ""))
+    else refuseLine(socket, respondToLine(...line))
+  }
+  const unanswered = unansweredOn(socket)
+  const newest = unanswered.at(-1)
+  if (newest === undefined || newest.request.complete) afterResponses(socket, refuse)
+  else if (unanswered.length === 1 && !newest.response.headersSent) refuse()
+  else socket.destroy()
+}
+
+/** The method and target of a request whose only error is an unknown method. */
+const lineOf = ({
+  bytesParsed = 0,
+  code,
+  rawPacket
+}: ParseError): readonly [method: string, target: string] | undefined => {
+  if (code !== "HPE_INVALID_METHOD" || rawPacket === undefined) return undefined
+  const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/
+  const [, method, target] = line.exec(rawPacket.toString("latin1")) ?? []
+  // Further bytes were parsed: the error is in a later request of the same packet.
+  const isFirst = method !== undefined && bytesParsed <= method.length
+  return isFirst && target !== undefined ? [method, target] : undefined
+}
+
+const refuseConnect = (
+  { method = "", url = "" }: IncomingMessage,
+  socket: Socket,
+  respondToLine: RespondToLine
+) => {
+  // Node.js removed its error handler from the socket: a reset now would end the process.
+  guardSocket(socket)
+  afterResponses(socket, () => refuseLine(socket, respondToLine(method, url)))
+}
+
+/** Runs `refuse` after the responses to earlier requests, in the place of the next response. */
+const afterResponses = (socket: Socket, refuse: () => void): void => {
+  const newest = unansweredOn(socket).at(-1)
+  if (newest === undefined) refuse()
+  else newest.response.once("close", refuse)
+}
+
+const refuseLine = (socket: Socket, line: Promise<ApiResponse>): void =>
+  void line.then(
+    (response) => refuseOn(socket, response),
+    () => socket.destroy()
+  )
+
+/** How long a peer may take to read the response before its socket is destroyed. */
+const lingerMillis = 1_000
+
+/**
+ * Writes a response to a socket without a request of Node.js, and closes it, even if the peer does
+ * not read.
+ */
+export const refuseOn = (socket: Duplex, response: ApiResponse): void => {
+  guardSocket(socket)
+  // Read on: unread bytes would make the close a reset, which can overtake the response.
+  socket.resume()
+  socket.end(textOf(response))
+  const timer = setTimeout(() => socket.destroy(), lingerMillis)
+  socket.once("close", () => clearTimeout(timer))
+}
+
+const textOf = ({ body, headers, status }: ApiResponse): string => {
+  const text = JSON.stringify(body ?? null)
+  const all = { ...constantHeaders, ...headers }
+  const head = [
+    `HTTP/1.1 ${status} ${reasonPhrase(status)}`,
+    ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
+    // RFC 9110 section 6.6.1. Node.js adds one to all other responses.
+    `Date: ${new Date().toUTCString()}`,
+    "Content-Type: application/json; charset=UTF-8",
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    "Connection: close"
+  ]
+  return `${head.join("\r\n")}\r\n\r\n${text}`
+}
+
+/** Ignores errors of a socket, which would end the process. `close` follows every error. */
+const guardSocket = (socket: Duplex): void => void socket.on("error", () => {})
 
 /** The most requests of one connection that wait. Clients that pipeline send about ten. */
 const waitingMax = 64
@@ -252,23 +270,10 @@ const connections = new WeakMap<Socket, Array<Turn>>()
 const overfull = new WeakSet<Socket>()
 
 /**
- * Runs the next request of a connection. Call this in a later round of the event loop: in the same
- * round, the server would run all requests of one connection before it reads from another.
- */
-const runNext = (socket: Socket, queue: ReadonlyArray<Turn>): void => {
-  if (!socket.destroyed) queue[0]?.run()
-}
-
-const endTurn = (socket: Socket, queue: Array<Turn>): void => {
-  queue.shift()
-  if (socket.destroyed) queue.length = 0
-  else if (queue.length > 0) setImmediate(runNext, socket, queue)
-  else if (overfull.has(socket)) socket.destroySoon()
-}
-
-/**
- * Runs `turn` after the responses to earlier requests of its connection. False when too many wait:
- * then the request is dropped, and the connection closes after the earlier responses.
+ * Runs `turn` after the responses to earlier requests of its connection. Node.js starts pipelined
+ * requests side by side: a single connection could then hold hundreds of responses in memory, and
+ * unsafe requests would run out of order (RFC 9112 section 9.3.2). False when too many wait: then
+ * the request is dropped, and the connection closes after the earlier responses.
  */
 export const inTurn = (turn: Turn): boolean => {
   const { socket } = turn.request
@@ -284,5 +289,41 @@ export const inTurn = (turn: Turn): boolean => {
   return true
 }
 
+const endTurn = (socket: Socket, queue: Array<Turn>): void => {
+  queue.shift()
+  if (socket.destroyed) queue.length = 0
+  else if (queue.length > 0) setImmediate(runNext, socket, queue)
+  else if (overfull.has(socket)) socket.destroySoon()
+}
+
+/**
+ * Runs the next request of a connection. Call this in a later round of the event loop: in the same
+ * round, the server would run all requests of one connection before it reads from another.
+ */
+const runNext = (socket: Socket, queue: ReadonlyArray<Turn>): void => {
+  if (!socket.destroyed) queue[0]?.run()
+}
+
 /** The requests of a connection without a complete response, the oldest first. */
 const unansweredOn = (socket: Socket): ReadonlyArray<Turn> => connections.get(socket) ?? []
+
+/** The bytes that a connection had received when its last response ended. */
+const arrived = new WeakMap<Socket, number>()
+
+/** Notes that a response ended: only further bytes belong to a new request. */
+export const noteAnswered = (socket: Socket): void => void arrived.set(socket, socket.bytesRead)
+
+/**
+ * Closes idle connections: those that received nothing since their last response. Not
+ * closeIdleConnections of Node.js, which also destroys those whose client still reads a response.
+ */
+const closeIdle = (sockets: ReadonlySet<Socket>): void => {
+  for (const socket of sockets) if (isIdle(socket)) socket.destroy()
+}
+
+const isIdle = (socket: Socket): boolean =>
+  isSilent(socket) && arrived.get(socket) === socket.bytesRead
+
+/** Whether a connection has no open request and no unread response. */
+const isSilent = (socket: Socket): boolean =>
+  unansweredOn(socket).length === 0 && socket.writableLength === 0
