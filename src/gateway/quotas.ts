@@ -1,6 +1,6 @@
-// Limits requests, stored changes, new channels and new users of an address and of a user, so that
-// one client leaves others their share, of time and of LOG, which keeps every change for ever. An
-// entry of a batch counts like a request of its own.
+// Limits what a client takes, so that one leaves others their share: of time by the rate of
+// requests, of LOG, which keeps every change for ever, by the rate of changes, new channels and new
+// users, and of the storage as a whole. An entry of a batch counts like a request of its own.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -250,8 +250,6 @@ const limitOf = (error: keyof typeof windowMillis, max: number, refused: string)
   }
 }
 
-// The holdings of a user, for quotas: the number of registrations, and whether there is anything.
-
 /** The number of a user's registrations. */
 export const registrationsOf = (user: UserToken) =>
   Effect.map(registrationsSince(user), (held) => held.length)
@@ -274,9 +272,6 @@ export const isNewcomer = Effect.fnUntraced(function* (
   )
   return list === undefined && registrations === 0
 })
-
-// Rejects writes for which the streams have no storage, and no others. Users may fill 90 % of LOG;
-// the rest is for broadcasts, so that no flood of users stops those.
 
 interface Needs {
   /** Streams that the write makes larger. */
@@ -305,7 +300,10 @@ const needs = {
 
 export type Growth = keyof typeof needs
 
-/** Fails with 507 when a stream of this kind of write is full. Running requests may exceed it. */
+/**
+ * Fails with 507 when a stream of this kind of write is full. Users may fill 90 % of LOG; the rest
+ * is for broadcasts, so that no flood of users stops those. Running requests may exceed it.
+ */
 export const demandRoom = Effect.fnUntraced(function* (kind: Growth) {
   const space = yield* Space
   const { grows, rewrites = [] }: Needs = needs[kind]

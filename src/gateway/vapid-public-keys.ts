@@ -1,5 +1,5 @@
-// The VAPID public keys that browsers subscribe with. main.ts provides them.
-
+// The VAPID public keys that browsers subscribe with, which main.ts provides, and the endpoint of
+// the current one.
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -19,9 +19,6 @@ export class VapidPublicKeys extends Context.Service<
   }
 >()("bellcast/gateway/VapidPublicKeys") {}
 
-// GET /vapid-public-key: the applicationServerKey for pushManager.subscribe(). The root resource
-// has the key, too; this response is small and cacheable.
-
 /**
  * After a rotation, pages use the former key for at most this time. Bellcast still signs with it.
  */
@@ -29,6 +26,10 @@ const cacheSeconds = 300
 
 const PublicKey = Schema.Struct({ vapid_public_key: Schema.String })
 
+/**
+ * GET /vapid-public-key: the applicationServerKey for pushManager.subscribe(). The root resource
+ * has the key, too; this response is small and cacheable.
+ */
 export const vapidPublicKeyGet = operation({
   access: "anyone",
   exposes: ["ETag", "Cache-Control", "Expires"],

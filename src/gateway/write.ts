@@ -1,5 +1,7 @@
-// The decision of a request on the current state: a response alone, or a command to store.
-
+// How a request writes: decide on the current state, append a command that expects exactly this
+// state, wait until the projection has applied the command, and respond from the new state. After
+// another write in between (AppendConflict), read the state again and decide again. Two kinds of
+// state are written: a user's subscriptions, and a registration in a channel.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/clocks.ts"
@@ -55,7 +57,7 @@ interface Change<S, C> {
   readonly response: (state: S) => ApiResponse
 }
 
-/** A response without a write, or a change. */
+/** The decision on a state: a response without a write, or a change. */
 export type Decision<S, C> =
   | { readonly _tag: "Unchanged"; readonly response: ApiResponse }
   | Change<S, C>
@@ -75,225 +77,8 @@ export const changed = <const C extends Command, S = unknown>(
   ...more
 })
 
-// How a request writes: decide on the current state, append a command that expects exactly this
-// state, wait until the projection has applied the command, and respond from the new state. After
-// another write in between (AppendConflict), read the state again and decide again.
-
 /** The caller who writes, the user whose state changes, and the request. */
 export type Writer = Pick<Call, "request" | "caller" | "user">
-
-/**
- * How long a write is tried again after conflicts. All writes of one user share a subject, and each
- * round only one of them succeeds.
- */
-const conflictBudgetMillis = 5_000
-const conflictDelayMillis = 10
-
-type PlaceKey = EntryKey<
-  "subscriptions" | "registration" | "registrationCounts" | "channelRegistrations"
->
-
-interface Place {
-  readonly bucket: BucketOf<PlaceKey>
-  readonly key: PlaceKey
-}
-
-/** A kind of write: the places that it changes, and how its state is read. */
-interface Kind<S, C extends Command> {
-  /** The key of the state, then the other keys that a put changes. */
-  readonly places: readonly [Place, ...Place[]]
-  /** The kind of room that a put needs. */
-  readonly growthOf: (state: S, command: C) => Growth
-  readonly subject: string
-  readonly seqOf: (state: S) => number
-  /**
-   * Whether the sequence of a state may be behind that of the last command: entries are forgotten,
-   * or some commands change nothing.
-   */
-  readonly lags: boolean
-  readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
-  readonly evolve: (state: S, command: C, seq: number) => S
-  /** The error of a put that the projection rejects, as another command came before it. */
-  readonly refusal: ErrorCode
-}
-
-export const valueAt = Effect.fnUntraced(function* <K extends string>(bucket: BucketOf<K>, key: K) {
-  return (yield* (yield* Buckets).get(bucket, key))?.value
-})
-
-/** One write, from its first decision to its response. */
-interface Write<S, C extends Command, E, R> {
-  readonly kind: Kind<S, C>
-  readonly writer: Writer
-  readonly decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
-  /** The newest sequence that led to a conflict. Not worth another decision. */
-  conflictSeq: number
-  /** The last command of LOG that the state which is read next includes; 0: unknown. */
-  includedSeq: number
-  /** As what the write was counted: each counts once, also where it is decided again. */
-  counted: "nothing" | "change" | "move"
-}
-
-const isPut = ({ type }: Command): boolean =>
-  type.endsWith(".put/1") || type === "subscription.renewable/1"
-
-/**
- * Rejects a put for which there is no storage, one of too many of its user or address, the first
- * put of one new user too many, and one new channel too many; one for another user counts for the
- * caller alone. Deletes end what a put began, so they are never more.
- */
-const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
-  write: Write<S, C, E, R>,
-  { command, growth: given, moves }: Change<S, C>,
-  state: S
-) {
-  const { kind, writer } = write
-  if (!isPut(command)) return
-  const growth = given ?? kind.growthOf(state, command)
-  yield* demandRoom(growth)
-  const rates = yield* RequestRates
-  const { id, user } = writer.caller!
-  if (write.counted !== "nothing") {
-    // After a conflict a subscription may be another user's.
-    if (moves && write.counted === "change") {
-      yield* rates.ofMove(user)
-      write.counted = "move"
-    }
-    return
-  }
-  if (user !== writer.user!.user) {
-    // An operator may give many subscriptions back at once.
-    if (command.type === "registration.put/1") yield* rates.ofMember(user)
-    write.counted = "change"
-    return
-  }
-  const hasNoList = kind.places[0].bucket === "subscriptions"
-  const isNewUser = kind.seqOf(state) === 0 && (yield* isNewcomer(writer, hasNoList))
-  const { type: _, ...body } = command
-  yield* rates.ofChange({
-    user,
-    address: writer.request.address,
-    bytes: bytesOfChange(kind.subject, { ...body, user: id }),
-    isNewUser,
-    isNewChannel: growth === "channel",
-    isMove: moves === true
-  })
-  write.counted = moves ? "move" : "change"
-})
-
-/** The id of the caller, if it writes for another user. */
-const anotherCaller = ({ caller, user }: Writer) =>
-  caller !== undefined && caller.user !== user!.user ? caller.id : undefined
-
-/** Appends a command that expects a sequence. Its own sequence, or undefined after a conflict. */
-const append = <S, C extends Command, E, R>(
-  { kind: { subject }, writer }: Write<S, C, E, R>,
-  { by = anotherCaller(writer), command }: Change<S, C>,
-  expect: number
-) => {
-  const { type, ...body } = command
-  const headers = by === undefined ? {} : { headers: byHeaders(by) }
-  const message = { subject, type, body, expect, ...headers } as unknown as Append<C["type"]>
-  return Effect.flatMap(EventLog, (log) => log.append("log", message)).pipe(
-    Effect.map(({ seq }) => seq),
-    Effect.catchTag("AppendConflict", () => Effect.succeed(undefined))
-  )
-}
-
-/** Refuses with 507 when a full bucket did not take what the command at `seq` changed. */
-const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: number) {
-  if (((yield* valueAt(bucket, key))?.seq ?? 0) >= seq) return
-  yield* (yield* Space).refused(bucketStream(bucket))
-  return yield* refuse("no-room")
-})
-
-/**
- * Waits until the projection has applied the command that was stored at `seq`, and fails if it
- * rejected a put.
- */
-const awaitApplied = Effect.fnUntraced(function* (
-  places: readonly [Place, ...Place[]],
-  command: Command,
-  seq: number,
-  refusal: ErrorCode
-) {
-  const { refused = seq, short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
-  for (const place of isPut(command) ? places : places.slice(0, 1))
-    if (short.includes(place.bucket)) yield* demandStored(place, seq)
-  if (!isPut(command) || refused < seq) return
-  const rejected = yield* (yield* EventLog).last("log", subjects.rejected(seq))
-  if (rejected === undefined) return
-  const { message } = rejected
-  const isFull = message.type === "command.rejected/1" && message.reason === sharedIsFull
-  return yield* refuse(isFull ? "no-room" : refusal)
-})
-
-/** Decides on a state and stores the command. Undefined after a conflict: try again. */
-const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
-  write: Write<S, C, E, R>,
-  state: S,
-  now: number,
-  expect: number
-) {
-  const { decide, kind } = write
-  const decision = yield* decide(state, now)
-  if (decision._tag === "Unchanged") return decision.response
-  const { command, response } = decision
-  yield* checkQuotas(write, decision, state)
-  const seq = yield* append(write, decision, expect)
-  if (seq === undefined) return undefined
-  yield* awaitApplied(kind.places, command, seq, kind.refusal)
-  return response(kind.evolve(state, command, seq))
-})
-
-/**
- * The sequence of the last command on the subject, once the bucket shows what it changed; 0: the
- * bucket has no room for that.
- */
-const lastApplied = Effect.fnUntraced(function* <S, C extends Command>({
-  places: [{ bucket }],
-  subject
-}: Kind<S, C>) {
-  const seq = (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
-  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
-  return short.includes(bucket) ? 0 : seq
-})
-
-/** The response to a write, or 409 when conflicts use up its time. */
-const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
-  kind: Kind<S, C>,
-  writer: Writer,
-  decide: Write<S, C, E, R>["decide"]
-) {
-  const write: Write<S, C, E, R> = {
-    kind,
-    writer,
-    decide,
-    conflictSeq: -1,
-    includedSeq: 0,
-    counted: "nothing"
-  }
-  const deadline = (yield* monotonicMillis) + conflictBudgetMillis
-  while (true) {
-    const state = yield* kind.read
-    const now = yield* Clock.currentTimeMillis
-    const expect = Math.max(kind.seqOf(state), write.includedSeq)
-    if (expect > write.conflictSeq) {
-      const response = yield* attempt(write, state, now, expect)
-      if (response !== undefined) return response
-      write.conflictSeq = expect
-    }
-    if ((yield* monotonicMillis) >= deadline) {
-      // While the bucket is full, the state never changes: then the error is 507.
-      yield* demandRoomIn(kind.places.map(({ bucket }) => bucket))
-      return yield* refuse("too-many-writes")
-    }
-    yield* Effect.sleep(conflictDelayMillis)
-    if (kind.lags) write.includedSeq = yield* lastApplied(kind)
-  }
-})
-
-// The two kinds of writes of requests: a user's subscriptions, and a registration in a channel.
 
 /** A user's subscriptions, as the leader of the bucket has them. */
 export const listOf = (user: UserToken) =>
@@ -360,3 +145,214 @@ export const changeRegistration = <E, R>(
     decide
   )
 }
+
+export const valueAt = Effect.fnUntraced(function* <K extends string>(bucket: BucketOf<K>, key: K) {
+  return (yield* (yield* Buckets).get(bucket, key))?.value
+})
+
+type PlaceKey = EntryKey<
+  "subscriptions" | "registration" | "registrationCounts" | "channelRegistrations"
+>
+
+interface Place {
+  readonly bucket: BucketOf<PlaceKey>
+  readonly key: PlaceKey
+}
+
+/** A kind of write: the places that it changes, and how its state is read. */
+interface Kind<S, C extends Command> {
+  /** The key of the state, then the other keys that a put changes. */
+  readonly places: readonly [Place, ...Place[]]
+  /** The kind of room that a put needs. */
+  readonly growthOf: (state: S, command: C) => Growth
+  readonly subject: string
+  readonly seqOf: (state: S) => number
+  /**
+   * Whether the sequence of a state may be behind that of the last command: entries are forgotten,
+   * or some commands change nothing.
+   */
+  readonly lags: boolean
+  readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
+  readonly evolve: (state: S, command: C, seq: number) => S
+  /** The error of a put that the projection rejects, as another command came before it. */
+  readonly refusal: ErrorCode
+}
+
+/** One write, from its first decision to its response. */
+interface Write<S, C extends Command, E, R> {
+  readonly kind: Kind<S, C>
+  readonly writer: Writer
+  readonly decide: (state: S, now: number) => Effect.Effect<Decision<S, C>, E, R>
+  /** The newest sequence that led to a conflict. Not worth another decision. */
+  conflictSeq: number
+  /** The last command of LOG that the state which is read next includes; 0: unknown. */
+  includedSeq: number
+  /** As what the write was counted: each counts once, also where it is decided again. */
+  counted: "nothing" | "change" | "move"
+}
+
+/**
+ * How long a write is tried again after conflicts. All writes of one user share a subject, and each
+ * round only one of them succeeds.
+ */
+const conflictBudgetMillis = 5_000
+const conflictDelayMillis = 10
+
+/** The response to a write, or 409 when conflicts use up its time. */
+const change = Effect.fn("Gateway.write")(function* <S, C extends Command, E, R>(
+  kind: Kind<S, C>,
+  writer: Writer,
+  decide: Write<S, C, E, R>["decide"]
+) {
+  const write: Write<S, C, E, R> = {
+    kind,
+    writer,
+    decide,
+    conflictSeq: -1,
+    includedSeq: 0,
+    counted: "nothing"
+  }
+  const deadline = (yield* monotonicMillis) + conflictBudgetMillis
+  while (true) {
+    const state = yield* kind.read
+    const now = yield* Clock.currentTimeMillis
+    const expect = Math.max(kind.seqOf(state), write.includedSeq)
+    if (expect > write.conflictSeq) {
+      const response = yield* attempt(write, state, now, expect)
+      if (response !== undefined) return response
+      write.conflictSeq = expect
+    }
+    if ((yield* monotonicMillis) >= deadline) {
+      // While the bucket is full, the state never changes: then the error is 507.
+      yield* demandRoomIn(kind.places.map(({ bucket }) => bucket))
+      return yield* refuse("too-many-writes")
+    }
+    yield* Effect.sleep(conflictDelayMillis)
+    if (kind.lags) write.includedSeq = yield* lastApplied(kind)
+  }
+})
+
+/** Decides on a state and stores the command. Undefined after a conflict: try again. */
+const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
+  write: Write<S, C, E, R>,
+  state: S,
+  now: number,
+  expect: number
+) {
+  const { decide, kind } = write
+  const decision = yield* decide(state, now)
+  if (decision._tag === "Unchanged") return decision.response
+  const { command, response } = decision
+  yield* checkQuotas(write, decision, state)
+  const seq = yield* append(write, decision, expect)
+  if (seq === undefined) return undefined
+  yield* awaitApplied(kind.places, command, seq, kind.refusal)
+  return response(kind.evolve(state, command, seq))
+})
+
+/**
+ * Rejects a put for which there is no storage, one of too many of its user or address, the first
+ * put of one new user too many, and one new channel too many; one for another user counts for the
+ * caller alone. Deletes end what a put began, so they are never more.
+ */
+const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
+  write: Write<S, C, E, R>,
+  { command, growth: given, moves }: Change<S, C>,
+  state: S
+) {
+  const { kind, writer } = write
+  if (!isPut(command)) return
+  const growth = given ?? kind.growthOf(state, command)
+  yield* demandRoom(growth)
+  const rates = yield* RequestRates
+  const { id, user } = writer.caller!
+  if (write.counted !== "nothing") {
+    // After a conflict a subscription may be another user's.
+    if (moves && write.counted === "change") {
+      yield* rates.ofMove(user)
+      write.counted = "move"
+    }
+    return
+  }
+  if (user !== writer.user!.user) {
+    // An operator may give many subscriptions back at once.
+    if (command.type === "registration.put/1") yield* rates.ofMember(user)
+    write.counted = "change"
+    return
+  }
+  const hasNoList = kind.places[0].bucket === "subscriptions"
+  const isNewUser = kind.seqOf(state) === 0 && (yield* isNewcomer(writer, hasNoList))
+  const { type: _, ...body } = command
+  yield* rates.ofChange({
+    user,
+    address: writer.request.address,
+    bytes: bytesOfChange(kind.subject, { ...body, user: id }),
+    isNewUser,
+    isNewChannel: growth === "channel",
+    isMove: moves === true
+  })
+  write.counted = moves ? "move" : "change"
+})
+
+const isPut = ({ type }: Command): boolean =>
+  type.endsWith(".put/1") || type === "subscription.renewable/1"
+
+/** Appends a command that expects a sequence. Its own sequence, or undefined after a conflict. */
+const append = <S, C extends Command, E, R>(
+  { kind: { subject }, writer }: Write<S, C, E, R>,
+  { by = anotherCaller(writer), command }: Change<S, C>,
+  expect: number
+) => {
+  const { type, ...body } = command
+  const headers = by === undefined ? {} : { headers: byHeaders(by) }
+  const message = { subject, type, body, expect, ...headers } as unknown as Append<C["type"]>
+  return Effect.flatMap(EventLog, (log) => log.append("log", message)).pipe(
+    Effect.map(({ seq }) => seq),
+    Effect.catchTag("AppendConflict", () => Effect.succeed(undefined))
+  )
+}
+
+/** The id of the caller, if it writes for another user. */
+const anotherCaller = ({ caller, user }: Writer) =>
+  caller !== undefined && caller.user !== user!.user ? caller.id : undefined
+
+/**
+ * Waits until the projection has applied the command that was stored at `seq`, and fails if it
+ * rejected a put.
+ */
+const awaitApplied = Effect.fnUntraced(function* (
+  places: readonly [Place, ...Place[]],
+  command: Command,
+  seq: number,
+  refusal: ErrorCode
+) {
+  const { refused = seq, short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
+  for (const place of isPut(command) ? places : places.slice(0, 1))
+    if (short.includes(place.bucket)) yield* demandStored(place, seq)
+  if (!isPut(command) || refused < seq) return
+  const rejected = yield* (yield* EventLog).last("log", subjects.rejected(seq))
+  if (rejected === undefined) return
+  const { message } = rejected
+  const isFull = message.type === "command.rejected/1" && message.reason === sharedIsFull
+  return yield* refuse(isFull ? "no-room" : refusal)
+})
+
+/** Refuses with 507 when a full bucket did not take what the command at `seq` changed. */
+const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: number) {
+  if (((yield* valueAt(bucket, key))?.seq ?? 0) >= seq) return
+  yield* (yield* Space).refused(bucketStream(bucket))
+  return yield* refuse("no-room")
+})
+
+/**
+ * The sequence of the last command on the subject, once the bucket shows what it changed; 0: the
+ * bucket has no room for that.
+ */
+const lastApplied = Effect.fnUntraced(function* <S, C extends Command>({
+  places: [{ bucket }],
+  subject
+}: Kind<S, C>) {
+  const seq = (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
+  const { short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
+  return short.includes(bucket) ? 0 : seq
+})

@@ -34,52 +34,6 @@ const headers = {
   "X-Accel-Buffering": "no"
 }
 
-/** Identifies what an event shows, so that a client that comes back says what it has. */
-const idOf = (view: unknown): string => jsonHash(view).slice(0, 16)
-
-/** Writes the events of a broadcast, without the one that the client has already. */
-const writeEvents = Effect.fnUntraced(function* (
-  origin: Origin,
-  first: Standing,
-  has: string | undefined,
-  write: Write
-) {
-  const recipients = yield* Effect.cached(recipientsOf(origin))
-  let last = has
-  const send = Effect.fnUntraced(function* (standing: Standing) {
-    const view = yield* detailedViewOf(origin, standing, recipients)
-    const id = idOf(view)
-    if (id === last) return
-    yield* write(`id: ${id}\ndata: ${JSON.stringify(view)}\n\n`)
-    last = id
-    if (!isFinal(standing)) yield* Effect.sleep(eventGap)
-  })
-  const heartbeats = Effect.forever(Effect.andThen(Effect.sleep(heartbeat), write(":\n\n")))
-  return yield* Effect.raceFirst(followBroadcast(origin, first, send), heartbeats)
-})
-
-/** Refuses a stream beyond the bounds: 429 for those of one user, 503 for all. */
-export const demandStream = Effect.fnUntraced(function* (user: string) {
-  if (streams.of(user) >= streamsPerUserMax) return yield* refuse("too-many-streams")
-  if (streams.total() >= streamsMax) return yield* refuse("unavailable")
-})
-
-/** Runs a stream as one of its user's, until it ends or its lifetime is over. */
-export const asOneOf = <E, R>(user: string, stream: Effect.Effect<unknown, E, R>) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => {
-      const isTaken = streams.take(user, 1)
-      eventStreamsOpen(streams.total())
-      return isTaken
-    }),
-    (isTaken) => (isTaken ? stream.pipe(Effect.timeout(lifetime), Effect.ignore) : Effect.void),
-    (isTaken) =>
-      Effect.sync(() => {
-        if (isTaken) streams.give(user, 1)
-        eventStreamsOpen(streams.total())
-      })
-  )
-
 export const eventsGet = operation({
   access: "principal",
   read: ({ request }, errors) =>
@@ -114,16 +68,54 @@ export const eventsGet = operation({
 /** For callers who may read the broadcasts of the channel. */
 export const channelEventsGet = operation({ ...eventsGet, access: "viewer" })
 
-// The end of a caller's rights while a stream is open.
+/** Writes the events of a broadcast, without the one that the client has already. */
+const writeEvents = Effect.fnUntraced(function* (
+  origin: Origin,
+  first: Standing,
+  has: string | undefined,
+  write: Write
+) {
+  const recipients = yield* Effect.cached(recipientsOf(origin))
+  let last = has
+  const send = Effect.fnUntraced(function* (standing: Standing) {
+    const view = yield* detailedViewOf(origin, standing, recipients)
+    const id = idOf(view)
+    if (id === last) return
+    yield* write(`id: ${id}\ndata: ${JSON.stringify(view)}\n\n`)
+    last = id
+    if (!isFinal(standing)) yield* Effect.sleep(eventGap)
+  })
+  const heartbeats = Effect.forever(Effect.andThen(Effect.sleep(heartbeat), write(":\n\n")))
+  return yield* Effect.raceFirst(followBroadcast(origin, first, send), heartbeats)
+})
+
+/** Identifies what an event shows, so that a client that comes back says what it has. */
+const idOf = (view: unknown): string => jsonHash(view).slice(0, 16)
+
+/** Refuses a stream beyond the bounds: 429 for those of one user, 503 for all. */
+export const demandStream = Effect.fnUntraced(function* (user: string) {
+  if (streams.of(user) >= streamsPerUserMax) return yield* refuse("too-many-streams")
+  if (streams.total() >= streamsMax) return yield* refuse("unavailable")
+})
+
+/** Runs a stream as one of its user's, until it ends or its lifetime is over. */
+export const asOneOf = <E, R>(user: string, stream: Effect.Effect<unknown, E, R>) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => {
+      const isTaken = streams.take(user, 1)
+      eventStreamsOpen(streams.total())
+      return isTaken
+    }),
+    (isTaken) => (isTaken ? stream.pipe(Effect.timeout(lifetime), Effect.ignore) : Effect.void),
+    (isTaken) =>
+      Effect.sync(() => {
+        if (isTaken) streams.give(user, 1)
+        eventStreamsOpen(streams.total())
+      })
+  )
 
 /** The credentials are looked at once a second, the other rights at every so many looks. */
 const looksAMinute = 60
-
-/** The caller of a request as of now. Undefined: the credentials are those of nobody any more. */
-const callerNow = Effect.fnUntraced(function* ({ caller, request }: Call) {
-  const now = yield* (yield* Identity).identify(request)
-  return now.caller?.id === caller?.id ? now.caller : undefined
-})
 
 /**
  * Returns when the caller may not see a broadcast any more. What cannot be found out now, because
@@ -143,4 +135,10 @@ const endOfRights = Effect.fnUntraced(function* (call: Call, origin: Origin) {
     if (look % looksAMinute > 0) continue
     if (!(yield* Effect.orElseSucceed(maySee(caller, origin), () => true))) return
   }
+})
+
+/** The caller of a request as of now. Undefined: the credentials are those of nobody any more. */
+const callerNow = Effect.fnUntraced(function* ({ caller, request }: Call) {
+  const now = yield* (yield* Identity).identify(request)
+  return now.caller?.id === caller?.id ? now.caller : undefined
 })

@@ -1,4 +1,5 @@
-// The headers that every response may have: security, CORS, Backoff, Alert, Retry-After.
+// The headers that every response may have: security, CORS, Backoff, Alert, Retry-After; which
+// origins may call, and the absolute URLs of the API and its documentation. Pure.
 import * as Option from "effect/Option"
 import { asciiJson } from "#basics/json.ts"
 import { matchesGlob } from "#basics/wildcard.ts"
@@ -9,31 +10,11 @@ import type { ApiRequest } from "./request.ts"
 import { type ApiResponse, type ErrorDetail, errorIn } from "./response.ts"
 import { type Endpoint, operationOf } from "./routing.ts"
 
-/** Lets clients cache a response for some seconds. */
-export const expiringIn = (seconds: number, now: number): Record<string, string> => ({
-  "Cache-Control": `max-age=${seconds}`,
-  Expires: new Date(now + seconds * 1000).toUTCString()
-})
-
-/**
- * For data that the user's next request may change. Without this header a cache may reuse a
- * response with Last-Modified for a tenth of its age (RFC 9111 section 4.2.2).
- */
-export const noStore = { "Cache-Control": "no-cache, no-store" } as const
-
 /** Headers of every response. */
 export const constantHeaders = {
   "X-Content-Type-Options": "nosniff",
   "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 }
-
-/** Whether the same request may succeed later: then the response has Retry-After. */
-export const isTryLater = ({ error, status }: Pick<ApiResponse, "error" | "status">): boolean =>
-  status >= 500 || status === 429 || error === "too-many-writes"
-
-/** The end of service in milliseconds since the epoch. A date means its midnight, local time. */
-export const endOfService = (eos: string): number =>
-  new Date(/^\d{4}-\d{2}-\d{2}$/.test(eos) ? `${eos}T00:00:00` : eos).getTime()
 
 /** The values that the common headers depend on. */
 interface HeaderContext {
@@ -81,7 +62,25 @@ export const addCommonHeaders = (
   }
 }
 
-// CORS: which origins may call, which headers scripts may read, and preflights. Pure.
+/** Whether the same request may succeed later: then the response has Retry-After. */
+export const isTryLater = ({ error, status }: Pick<ApiResponse, "error" | "status">): boolean =>
+  status >= 500 || status === 429 || error === "too-many-writes"
+
+/** The end of service in milliseconds since the epoch. A date means its midnight, local time. */
+export const endOfService = (eos: string): number =>
+  new Date(/^\d{4}-\d{2}-\d{2}$/.test(eos) ? `${eos}T00:00:00` : eos).getTime()
+
+/**
+ * For data that the user's next request may change. Without this header a cache may reuse a
+ * response with Last-Modified for a tenth of its age (RFC 9111 section 4.2.2).
+ */
+export const noStore = { "Cache-Control": "no-cache, no-store" } as const
+
+/** Lets clients cache a response for some seconds. */
+export const expiringIn = (seconds: number, now: number): Record<string, string> => ({
+  "Cache-Control": `max-age=${seconds}`,
+  Expires: new Date(now + seconds * 1000).toUTCString()
+})
 
 const baseExposed = [
   "Backoff",
@@ -91,24 +90,6 @@ const baseExposed = [
   "Content-Type",
   "WWW-Authenticate"
 ]
-
-/** Whether every origin may call. */
-export const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
-
-/** Bounds the matching time, which is quadratic. A host name has at most 253 characters. */
-const originCharsMax = 300
-
-/** The value of Access-Control-Allow-Origin; undefined when the origin may not call. */
-export const allowedOrigin = (
-  origin: string,
-  allowed: ReadonlyArray<string>
-): string | undefined => {
-  if (anyOrigin(allowed)) return "*"
-  if (origin.length > originCharsMax) return undefined
-  return allowed.some((pattern) => matchesGlob(pattern, origin)) ? origin : undefined
-}
-
-export const foreignOrigin = errorIn("header", "Origin", "This Origin is not allowed")
 
 /**
  * The CORS headers of any response. Errors and redirects need them too: without
@@ -134,6 +115,30 @@ export const corsHeaders = (
   return result
 }
 
+/** Whether every origin may call. */
+export const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
+
+/** Bounds the matching time, which is quadratic. A host name has at most 253 characters. */
+const originCharsMax = 300
+
+/** The value of Access-Control-Allow-Origin; undefined when the origin may not call. */
+export const allowedOrigin = (
+  origin: string,
+  allowed: ReadonlyArray<string>
+): string | undefined => {
+  if (anyOrigin(allowed)) return "*"
+  if (origin.length > originCharsMax) return undefined
+  return allowed.some((pattern) => matchesGlob(pattern, origin)) ? origin : undefined
+}
+
+export const foreignOrigin = errorIn("header", "Origin", "This Origin is not allowed")
+
+/** Whether a request is a CORS preflight. */
+export const isPreflight = ({ headers, method }: ApiRequest): boolean =>
+  method === "OPTIONS" &&
+  headers["origin"] !== undefined &&
+  headers["access-control-request-method"] !== undefined
+
 /** The errors of a preflight request. */
 export const preflightErrors = (
   { headers }: ApiRequest,
@@ -152,24 +157,8 @@ export const preflightErrors = (
   return errors
 }
 
-/** Whether a request is a CORS preflight. */
-export const isPreflight = ({ headers, method }: ApiRequest): boolean =>
-  method === "OPTIONS" &&
-  headers["origin"] !== undefined &&
-  headers["access-control-request-method"] !== undefined
-
 /** How long browsers may cache a preflight: after an hour they see a change of the origins. */
 const maxAge = { "Access-Control-Max-Age": "3600" }
-
-/**
- * Headers for a preflight of a URL that redirects. Browsers do not follow redirects of a preflight,
- * so allow any method: the browser sends a second preflight to the redirect's target.
- */
-export const redirectPreflightHeaders = ({ headers }: ApiRequest): Record<string, string> => ({
-  "Access-Control-Allow-Methods": headers["access-control-request-method"] ?? "",
-  "Access-Control-Allow-Headers": headers["access-control-request-headers"] ?? "",
-  ...maxAge
-})
 
 export const preflightHeaders = (
   { headers }: ApiRequest,
@@ -192,17 +181,17 @@ export const preflightHeaders = (
   }
 }
 
-// Absolute URLs in responses: of the API and of its documentation. Pure.
-
-/** `x:80` and `x` are the same origin for http. Browsers send the short form. */
-const withoutDefaultPort = (scheme: "http" | "https", host: string): string =>
-  host.replace(scheme === "https" ? /:0*443$/ : /:0*80$/, "")
+/**
+ * Headers for a preflight of a URL that redirects. Browsers do not follow redirects of a preflight,
+ * so allow any method: the browser sends a second preflight to the redirect's target.
+ */
+export const redirectPreflightHeaders = ({ headers }: ApiRequest): Record<string, string> => ({
+  "Access-Control-Allow-Methods": headers["access-control-request-method"] ?? "",
+  "Access-Control-Allow-Headers": headers["access-control-request-headers"] ?? "",
+  ...maxAge
+})
 
 type Arrived = Pick<ApiRequest, "headers" | "received" | "fromTrustedProxy" | "port">
-
-/** A proxy that ends TLS says so. Any other text is ignored, as is that of somebody else. */
-const schemeOf = ({ fromTrustedProxy, received }: Arrived): "http" | "https" =>
-  fromTrustedProxy && received["x-forwarded-proto"]?.toLowerCase() === "https" ? "https" : "http"
 
 /**
  * Scheme and host as clients see them: from the settings, else from X-Forwarded-Proto of a trusted
@@ -220,6 +209,14 @@ export const originOf = (
   const seen = Option.getOrElse(settings.httpHost, () => named)
   return `${scheme}://${withoutDefaultPort(scheme, seen)}`
 }
+
+/** `x:80` and `x` are the same origin for http. Browsers send the short form. */
+const withoutDefaultPort = (scheme: "http" | "https", host: string): string =>
+  host.replace(scheme === "https" ? /:0*443$/ : /:0*80$/, "")
+
+/** A proxy that ends TLS says so. Any other text is ignored, as is that of somebody else. */
+const schemeOf = ({ fromTrustedProxy, received }: Arrived): "http" | "https" =>
+  fromTrustedProxy && received["x-forwarded-proto"]?.toLowerCase() === "https" ? "https" : "http"
 
 /** The URL of the documentation: from the settings, else the API description. */
 export const docsUrl = (

@@ -1,5 +1,6 @@
-// The query parameters and request headers in the API description, in the groups that operations
-// name.
+// Parameters and headers in the API description: the query parameters and request headers in the
+// groups that operations name, and the response headers, of successes those that scripts may read,
+// of errors those that say how to go on.
 import { ttlSecondsMax, Urgency } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import { Fate } from "#domain/outcome.ts"
@@ -8,6 +9,8 @@ import { endpointHash } from "#domain/subscription/owners.ts"
 import { channelBytesMax } from "#streams/tokens.ts"
 import { isTryLater } from "../http/response-headers.ts"
 import { subscriptionExample } from "../subscriptions/form.ts"
+
+type Json = Readonly<Record<string, unknown>>
 
 interface Parameter {
   readonly in: "query" | "header"
@@ -187,11 +190,6 @@ export const pathParameters: Readonly<Record<string, Readonly<Record<string, unk
   broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$", examples: ["3"] }
 }
 
-// The response headers in the API description: of successes those that scripts may read, of errors
-// those that say how to go on.
-
-type Json = Readonly<Record<string, unknown>>
-
 const describedHeader = (
   description: string,
   type: "string" | "integer" = "string",
@@ -226,10 +224,16 @@ const shownHeaders: Readonly<Record<string, Json>> = {
 /** The headers of 304 and 412: they identify the current state. */
 const ofState = ["ETag", "Last-Modified"]
 
-const pick = (names: ReadonlyArray<string>): Json =>
-  Object.fromEntries(
-    names.filter((name) => name in shownHeaders).map((name) => [name, shownHeaders[name]])
-  )
+/** `{ headers }` of a response with this status, or an empty object. */
+export const headersOf = (
+  status: number,
+  exposes: ReadonlyArray<string> = []
+): { readonly headers?: Json } => {
+  const ofSuccess = () =>
+    pick(status === 304 ? exposes.filter((name) => ofState.includes(name)) : exposes)
+  const headers = status >= 400 ? ofError(status) : ofSuccess()
+  return Object.keys(headers).length === 0 ? {} : { headers }
+}
 
 const ofError = (status: number): Json => {
   if (status === 401)
@@ -248,13 +252,7 @@ const ofError = (status: number): Json => {
     : {}
 }
 
-/** `{ headers }` of a response with this status, or an empty object. */
-export const headersOf = (
-  status: number,
-  exposes: ReadonlyArray<string> = []
-): { readonly headers?: Json } => {
-  const ofSuccess = () =>
-    pick(status === 304 ? exposes.filter((name) => ofState.includes(name)) : exposes)
-  const headers = status >= 400 ? ofError(status) : ofSuccess()
-  return Object.keys(headers).length === 0 ? {} : { headers }
-}
+const pick = (names: ReadonlyArray<string>): Json =>
+  Object.fromEntries(
+    names.filter((name) => name in shownHeaders).map((name) => [name, shownHeaders[name]])
+  )

@@ -45,23 +45,6 @@ type Redirect = Extract<Route, { readonly kind: "redirect" }>
 /** The methods that a read-only server still offers. */
 const readMethods = ["GET", "HEAD", "OPTIONS"]
 
-/** Whether the endpoint has the method and the settings leave it on. */
-export const isOffered = (
-  { allow, name }: Endpoint,
-  method: string,
-  { batchEnabled }: Settings
-): boolean => allow.includes(method) && (batchEnabled || name !== "batch" || method !== "POST")
-
-export const methodsOf = (endpoint: Endpoint, settings: Settings): ReadonlyArray<string> =>
-  endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
-
-/** The 405, with the methods that work now. `endpoint` is unset where the path has none. */
-export const refuseMethod = (endpoint: Endpoint | undefined, settings: Settings): Refused => {
-  const methods = endpoint === undefined ? readMethods : methodsOf(endpoint, settings)
-  const allowed = methods.filter((method) => !settings.readonly || readMethods.includes(method))
-  return refuse("method-not-allowed", { headers: { Allow: allowed.join(", ") } })
-}
-
 /** Steps 1 and 2: the service has ended, or is read-only. */
 export const checkService = (
   { method }: ApiRequest,
@@ -75,6 +58,23 @@ export const checkService = (
   if (!readonly || readMethods.includes(method)) return undefined
   return refuseMethod(route.kind === "endpoint" ? route.endpoint : undefined, settings)
 }
+
+/** The 405, with the methods that work now. `endpoint` is unset where the path has none. */
+export const refuseMethod = (endpoint: Endpoint | undefined, settings: Settings): Refused => {
+  const methods = endpoint === undefined ? readMethods : methodsOf(endpoint, settings)
+  const allowed = methods.filter((method) => !settings.readonly || readMethods.includes(method))
+  return refuse("method-not-allowed", { headers: { Allow: allowed.join(", ") } })
+}
+
+export const methodsOf = (endpoint: Endpoint, settings: Settings): ReadonlyArray<string> =>
+  endpoint.allow.filter((method) => isOffered(endpoint, method, settings))
+
+/** Whether the endpoint has the method and the settings leave it on. */
+export const isOffered = (
+  { allow, name }: Endpoint,
+  method: string,
+  { batchEnabled }: Settings
+): boolean => allow.includes(method) && (batchEnabled || name !== "batch" || method !== "POST")
 
 /** Step 4: the response to a request whose path leads to a redirect. */
 export const redirect = (
@@ -108,11 +108,70 @@ export const checkMedia = (
     : undefined
 }
 
-/** The parameters of a challenge that say what is wrong with a token (RFC 6750 section 3.1). */
-const errorOf = ({ description, error }: Invalid): string =>
-  description === undefined
-    ? `error="${error}"`
-    : `error="${error}", error_description="${description}"`
+const nobody: Identified = { caller: undefined, invalid: new Map() }
+
+/** Step 7: identifies the caller. Nobody when the operation needs no caller and there is none. */
+export const identify = Effect.fn("Gateway.identify")(function* (
+  request: ApiRequest,
+  { access }: AnyOperation
+) {
+  if (access === "anyone") return nobody
+  const identity = yield* Identity
+  const identified = identity.identify(request)
+  return yield* access === "guest" ? Effect.orElseSucceed(identified, () => nobody) : identified
+})
+
+/** Step 7: rejects a caller who may not use the operation. */
+export const authorise = Effect.fnUntraced(function* (
+  identified: Identified,
+  operation: AnyOperation,
+  channel: string | undefined
+) {
+  const { caller } = identified
+  if (operation.access === "anyone" || operation.access === "guest") return
+  if (caller === undefined)
+    return yield* refuse("unauthenticated", {
+      headers: challengeHeader(yield* Identity, identified)
+    })
+  if (!(yield* mayUse(caller, operation, channel))) return yield* refuse("forbidden")
+})
+
+/** Whether a caller may use an operation, on the channel in its path if there is one. */
+const mayUse = Effect.fnUntraced(function* (
+  caller: Caller,
+  { access }: AnyOperation,
+  channel: string | undefined
+) {
+  if (access === "caller") return caller.rights === undefined
+  if (access === "principal") return true
+  if (access === "operator") return yield* isOperator(caller)
+  if (access === "viewer" && (yield* isOperator(caller))) return true
+  if (access === "users" && !(yield* mayUseUsers(caller))) return false
+  return channel === undefined || (yield* mayPublish(caller, channel))
+})
+
+/**
+ * The response to a guest: with a challenge if the credentials were refused, so that a page learns
+ * that its token is over (RFC 9110 section 11.6.1).
+ */
+export const withChallenge = Effect.fnUntraced(function* (
+  response: ApiResponse,
+  identified: Identified,
+  { access }: AnyOperation
+) {
+  const { caller, invalid } = identified
+  if (access !== "guest" || caller !== undefined || invalid.size === 0) return response
+  const headers = { ...challengeHeader(yield* Identity, identified), ...response.headers }
+  return { ...response, headers }
+})
+
+const challengeHeader = (
+  { policies }: Identity["Service"],
+  { invalid }: Identified
+): Readonly<Record<string, string>> => {
+  const challenges = challengesOf(policies, invalid)
+  return challenges === "" ? {} : { "WWW-Authenticate": challenges }
+}
 
 /**
  * The value of WWW-Authenticate. Policies with the same challenge share one, and those that refused
@@ -131,70 +190,11 @@ export const challengesOf = (
   return [...new Set(texts)].join(", ")
 }
 
-const challengeHeader = (
-  { policies }: Identity["Service"],
-  { invalid }: Identified
-): Readonly<Record<string, string>> => {
-  const challenges = challengesOf(policies, invalid)
-  return challenges === "" ? {} : { "WWW-Authenticate": challenges }
-}
-
-/**
- * The response to a guest: with a challenge if the credentials were refused, so that a page learns
- * that its token is over (RFC 9110 section 11.6.1).
- */
-export const withChallenge = Effect.fnUntraced(function* (
-  response: ApiResponse,
-  identified: Identified,
-  { access }: AnyOperation
-) {
-  const { caller, invalid } = identified
-  if (access !== "guest" || caller !== undefined || invalid.size === 0) return response
-  const headers = { ...challengeHeader(yield* Identity, identified), ...response.headers }
-  return { ...response, headers }
-})
-
-const nobody: Identified = { caller: undefined, invalid: new Map() }
-
-/** Step 7: identifies the caller. Nobody when the operation needs no caller and there is none. */
-export const identify = Effect.fnUntraced(function* (
-  request: ApiRequest,
-  { access }: AnyOperation
-) {
-  if (access === "anyone") return nobody
-  const identity = yield* Identity
-  const identified = identity.identify(request)
-  return yield* access === "guest" ? Effect.orElseSucceed(identified, () => nobody) : identified
-})
-
-/** Whether a caller may use an operation, on the channel in its path if there is one. */
-const mayUse = Effect.fnUntraced(function* (
-  caller: Caller,
-  { access }: AnyOperation,
-  channel: string | undefined
-) {
-  if (access === "caller") return caller.rights === undefined
-  if (access === "principal") return true
-  if (access === "operator") return yield* isOperator(caller)
-  if (access === "viewer" && (yield* isOperator(caller))) return true
-  if (access === "users" && !(yield* mayUseUsers(caller))) return false
-  return channel === undefined || (yield* mayPublish(caller, channel))
-})
-
-/** Step 7: rejects a caller who may not use the operation. */
-export const authorise = Effect.fnUntraced(function* (
-  identified: Identified,
-  operation: AnyOperation,
-  channel: string | undefined
-) {
-  const { caller } = identified
-  if (operation.access === "anyone" || operation.access === "guest") return
-  if (caller === undefined)
-    return yield* refuse("unauthenticated", {
-      headers: challengeHeader(yield* Identity, identified)
-    })
-  if (!(yield* mayUse(caller, operation, channel))) return yield* refuse("forbidden")
-})
+/** The parameters of a challenge that say what is wrong with a token (RFC 6750 section 3.1). */
+const errorOf = ({ description, error }: Invalid): string =>
+  description === undefined
+    ? `error="${error}"`
+    : `error="${error}", error_description="${description}"`
 
 /** Step 8: an Origin that may not call, and cross-site requests. */
 export const checkOrigin = (
@@ -216,37 +216,12 @@ export const checkOrigin = (
   return error === undefined ? undefined : refuseInvalid([error])
 }
 
-// Rejects cross-site request forgery (CSRF): a page of another site makes a browser send a request,
-// and the browser adds its Basic credentials, or a cookie for a proxy in front. Pure.
-
 const changing = ["POST", "PUT", "PATCH", "DELETE"]
 
-/** Trusted values of Sec-Fetch-Site. Not "same-site": somebody else may own a sibling subdomain. */
-const ownSites = ["same-origin", "none"]
-
-/** Browsers never add these schemes by themselves: a script that knows the token sent them. */
-const isSentByScript = ({ headers }: ApiRequest): boolean =>
-  /^(bearer|portier) /i.test(headers["authorization"] ?? "")
-
 /**
- * Whether a browser sends the request for a page of another origin. Browsers before 2023 send
- * Origin but not Sec-Fetch-Site; curl and servers send neither.
- */
-const isCrossSite = ({ headers }: ApiRequest, ownOrigin: string): boolean => {
-  const site = headers["sec-fetch-site"]
-  if (site !== undefined) return !ownSites.includes(site.trim().toLowerCase())
-  const { origin } = headers
-  return origin !== undefined && origin.toLowerCase() !== ownOrigin.toLowerCase()
-}
-
-const needsJson = errorIn(
-  "header",
-  "Content-Type",
-  "Content-Type must be application/json for a request from another site"
-)
-
-/**
- * The error of a cross-site request that changes data; undefined when the request may go on.
+ * The error of a cross-site request that changes data; undefined when the request may go on. In a
+ * cross-site request forgery (CSRF) a page of another site makes a browser send a request, and the
+ * browser adds its Basic credentials, or a cookie for a proxy in front.
  *
  * When every origin may call (`*`), a POST must declare JSON, with or without a body. Forms cannot
  * do that. Scripts can only after a preflight, which allows no credentials of the browser; other
@@ -271,3 +246,27 @@ const crossSiteError = (
   const isPreflighted = request.method !== "POST" || declaresJson(request)
   return isPreflighted || isSentByScript(request) ? undefined : needsJson
 }
+
+/** Trusted values of Sec-Fetch-Site. Not "same-site": somebody else may own a sibling subdomain. */
+const ownSites = ["same-origin", "none"]
+
+/**
+ * Whether a browser sends the request for a page of another origin. Browsers before 2023 send
+ * Origin but not Sec-Fetch-Site; curl and servers send neither.
+ */
+const isCrossSite = ({ headers }: ApiRequest, ownOrigin: string): boolean => {
+  const site = headers["sec-fetch-site"]
+  if (site !== undefined) return !ownSites.includes(site.trim().toLowerCase())
+  const { origin } = headers
+  return origin !== undefined && origin.toLowerCase() !== ownOrigin.toLowerCase()
+}
+
+/** Browsers never add these schemes by themselves: a script that knows the token sent them. */
+const isSentByScript = ({ headers }: ApiRequest): boolean =>
+  /^(bearer|portier) /i.test(headers["authorization"] ?? "")
+
+const needsJson = errorIn(
+  "header",
+  "Content-Type",
+  "Content-Type must be application/json for a request from another site"
+)

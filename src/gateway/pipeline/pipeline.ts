@@ -78,117 +78,23 @@ interface RequestContext {
 type Endpoint = (typeof endpoints)[number]
 type Matched = Extract<Route<Endpoint>, { readonly kind: "endpoint" }>
 
-const contextOf = (
-  request: ApiRequest,
-  settings: GatewaySettings["Service"],
-  origin: string,
-  offered: ReadonlyArray<Endpoint>,
-  began: number
-): RequestContext => ({
-  request,
-  route: routeOf(offered, request.target),
-  settings,
-  origin,
-  rootUrl: `${origin}/${versionPrefix}`,
-  trace: { began, caller: undefined, person: undefined }
-})
-
-/** Step 5: the response to OPTIONS. */
-const options = (
-  request: ApiRequest,
-  endpoint: Endpoint,
-  settings: GatewaySettings["Service"]
-): Effect.Effect<ApiResponse, Refused> => {
-  const methods = methodsOf(endpoint, settings)
-  const errors = preflightErrors(request, settings.corsOrigins, methods)
-  return errors.length > 0
-    ? refuseInvalid(errors)
-    : Effect.succeed(ok(null, preflightHeaders(request, endpoint, methods)))
-}
-
-/** Steps 5 to 10, of a request to an endpoint. */
-const runOperation = Effect.fnUntraced(function* (
-  { origin, request, rootUrl, settings, trace }: RequestContext,
-  { endpoint, params, query }: Matched
-) {
-  if (request.method === "OPTIONS") {
-    return yield* options(request, endpoint, settings)
-  }
-  const operation = operationOf(endpoint, request.method)
-  if (operation === undefined || !isOffered(endpoint, request.method, settings)) {
-    return yield* refuseMethod(endpoint, settings)
-  }
-  yield* checked(checkMedia(request, operation))
-  const identified = yield* identify(request, operation)
-  const { caller } = identified
-  trace.caller = caller
-  if (caller !== undefined) yield* (yield* RequestRates).ofUser(caller.user)
-  if (request.refusal !== undefined) return yield* request.refusal
-  yield* authorise(identified, operation, params["channel"])
-  yield* checked(checkOrigin(request, operation, origin, settings.corsOrigins))
-  const isAbout: Call["isAbout"] = (person) => {
-    trace.person = person
-  }
-  const { name } = endpoint
-  const user = caller
-  const call: Call = { request, caller, user, endpoint: name, params, query, rootUrl, isAbout }
-  const errors: Array<ErrorDetail> = []
-  const input = operation.read && (yield* operation.read(call, errors))
-  if (errors.length > 0) return yield* refuseInvalid(errors)
-  const response = yield* operation.run(input, call)
-  return yield* withChallenge(response, identified, operation)
-})
-
-/** Load balancers ask often, and a refusal would take the gateway out of service. */
-const isProbe = (route: Route<Endpoint>): boolean =>
-  route.kind === "endpoint" && ["heartbeat", "lbheartbeat"].includes(route.endpoint.name)
-
-/** Steps 1 to 10. */
-const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
-  const { origin, request, route, settings, trace } = context
-  yield* checked(checkService(request, route, settings, trace.began))
-  if (!isProbe(route)) yield* (yield* RequestRates).ofAddress(request.address)
-  switch (route.kind) {
-    case "endpoint":
-      return yield* runOperation(context, route)
-    case "undecodable":
-      return yield* refuse("undecodable-url")
-    case "unknown":
-      return yield* refuse(route.version ? "unknown-version" : "unknown-url")
-    case "redirect":
-      return yield* redirect(request, route, origin, trace.began)
-  }
-})
-
-/** Rate-limited: during an outage every request fails. */
-const logIdentityUnavailable = makeRateLimitedLog("identity unavailable", Effect.logError)
-const logStorageUnavailable = makeRateLimitedLog("storage unavailable", Effect.logError)
-
-const fromIdentityUnavailable = (err: IdentityUnavailable) =>
-  Effect.as(logIdentityUnavailable({ err }), errorResponse("unavailable"))
-
-const fromTooManyFailures = ({ waitMillis }: TooManyFailures) =>
-  Effect.succeed(errorResponse("too-many-wrong-credentials", retryAfter(waitMillis)))
-
-const fromNatsUnavailable = Effect.fnUntraced(function* (error: NatsUnavailable) {
-  if (error.reason._tag === "NoRoom") {
-    yield* (yield* Space).refused(error.reason.stream)
-    return errorResponse("no-room")
-  }
-  yield* logStorageUnavailable({ err: error })
-  return { ...errorResponse("unavailable"), aborts: true as const }
-})
-
-/** The 500 for a defect. An interrupted request stays interrupted. */
-const fromCause = (cause: Cause.Cause<never>, { rootUrl, settings }: RequestContext) => {
-  if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-  const info = docsUrl(settings, rootUrl)
-  const response = { ...errorResponse("internal", { info }), aborts: true as const }
-  return Effect.as(Effect.logError("request failed", cause), response)
-}
+/** The pipeline, with the services that its steps and all operations need. */
+export const pipelineLayer = Layer.effect(
+  Gateway,
+  Effect.gen(function* () {
+    type Needs = Effect.Services<ReturnType<typeof handleRequest>>
+    const services = yield* Effect.context<Exclude<Needs, Gateway>>()
+    const gateway: Gateway["Service"] = {
+      endpoints,
+      handleRequest: (request) => Effect.provideContext(handleRequest(request), all)
+    }
+    const all = Context.add(services, Gateway, gateway)
+    return gateway
+  })
+)
 
 /** The response to any request: 500 for a defect, 503 or 507 for an error of the storage. */
-const handleRequest = Effect.fnUntraced(function* (request: ApiRequest) {
+const handleRequest = Effect.fn("Gateway.handleRequest")(function* (request: ApiRequest) {
   const began = yield* monotonicMillis
   const at = yield* Clock.currentTimeMillis
   const settings = yield* GatewaySettings
@@ -221,17 +127,111 @@ const handleRequest = Effect.fnUntraced(function* (request: ApiRequest) {
   return complete
 })
 
-/** The pipeline, with the services that its steps and all operations need. */
-export const pipelineLayer = Layer.effect(
-  Gateway,
-  Effect.gen(function* () {
-    type Needs = Effect.Services<ReturnType<typeof handleRequest>>
-    const services = yield* Effect.context<Exclude<Needs, Gateway>>()
-    const gateway: Gateway["Service"] = {
-      endpoints,
-      handleRequest: (request) => Effect.provideContext(handleRequest(request), all)
-    }
-    const all = Context.add(services, Gateway, gateway)
-    return gateway
-  })
-)
+const contextOf = (
+  request: ApiRequest,
+  settings: GatewaySettings["Service"],
+  origin: string,
+  offered: ReadonlyArray<Endpoint>,
+  began: number
+): RequestContext => ({
+  request,
+  route: routeOf(offered, request.target),
+  settings,
+  origin,
+  rootUrl: `${origin}/${versionPrefix}`,
+  trace: { began, caller: undefined, person: undefined }
+})
+
+/** Steps 1 to 10. */
+const runSteps = Effect.fnUntraced(function* (context: RequestContext) {
+  const { origin, request, route, settings, trace } = context
+  yield* checked(checkService(request, route, settings, trace.began))
+  if (!isProbe(route)) yield* (yield* RequestRates).ofAddress(request.address)
+  switch (route.kind) {
+    case "endpoint":
+      return yield* runOperation(context, route)
+    case "undecodable":
+      return yield* refuse("undecodable-url")
+    case "unknown":
+      return yield* refuse(route.version ? "unknown-version" : "unknown-url")
+    case "redirect":
+      return yield* redirect(request, route, origin, trace.began)
+  }
+})
+
+/** Load balancers ask often, and a refusal would take the gateway out of service. */
+const isProbe = (route: Route<Endpoint>): boolean =>
+  route.kind === "endpoint" && ["heartbeat", "lbheartbeat"].includes(route.endpoint.name)
+
+/** Steps 5 to 10, of a request to an endpoint. */
+const runOperation = Effect.fn("Gateway.runOperation")(function* (
+  { origin, request, rootUrl, settings, trace }: RequestContext,
+  { endpoint, params, query }: Matched
+) {
+  if (request.method === "OPTIONS") {
+    return yield* options(request, endpoint, settings)
+  }
+  const operation = operationOf(endpoint, request.method)
+  if (operation === undefined || !isOffered(endpoint, request.method, settings)) {
+    return yield* refuseMethod(endpoint, settings)
+  }
+  yield* checked(checkMedia(request, operation))
+  const identified = yield* identify(request, operation)
+  const { caller } = identified
+  trace.caller = caller
+  if (caller !== undefined) yield* (yield* RequestRates).ofUser(caller.user)
+  if (request.refusal !== undefined) return yield* request.refusal
+  yield* authorise(identified, operation, params["channel"])
+  yield* checked(checkOrigin(request, operation, origin, settings.corsOrigins))
+  const isAbout: Call["isAbout"] = (person) => {
+    trace.person = person
+  }
+  const { name } = endpoint
+  const user = caller
+  const call: Call = { request, caller, user, endpoint: name, params, query, rootUrl, isAbout }
+  const errors: Array<ErrorDetail> = []
+  const input = operation.read && (yield* operation.read(call, errors))
+  if (errors.length > 0) return yield* refuseInvalid(errors)
+  const response = yield* operation.run(input, call)
+  return yield* withChallenge(response, identified, operation)
+})
+
+/** Step 5: the response to OPTIONS. */
+const options = (
+  request: ApiRequest,
+  endpoint: Endpoint,
+  settings: GatewaySettings["Service"]
+): Effect.Effect<ApiResponse, Refused> => {
+  const methods = methodsOf(endpoint, settings)
+  const errors = preflightErrors(request, settings.corsOrigins, methods)
+  return errors.length > 0
+    ? refuseInvalid(errors)
+    : Effect.succeed(ok(null, preflightHeaders(request, endpoint, methods)))
+}
+
+/** Rate-limited: during an outage every request fails. */
+const logIdentityUnavailable = makeRateLimitedLog("identity unavailable", Effect.logError)
+const logStorageUnavailable = makeRateLimitedLog("storage unavailable", Effect.logError)
+
+const fromIdentityUnavailable = (err: IdentityUnavailable) =>
+  Effect.as(logIdentityUnavailable({ err }), errorResponse("unavailable"))
+
+const fromTooManyFailures = ({ waitMillis }: TooManyFailures) =>
+  Effect.succeed(errorResponse("too-many-wrong-credentials", retryAfter(waitMillis)))
+
+const fromNatsUnavailable = Effect.fnUntraced(function* (error: NatsUnavailable) {
+  if (error.reason._tag === "NoRoom") {
+    yield* (yield* Space).refused(error.reason.stream)
+    return errorResponse("no-room")
+  }
+  yield* logStorageUnavailable({ err: error })
+  return { ...errorResponse("unavailable"), aborts: true as const }
+})
+
+/** The 500 for a defect. An interrupted request stays interrupted. */
+const fromCause = (cause: Cause.Cause<never>, { rootUrl, settings }: RequestContext) => {
+  if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+  const info = docsUrl(settings, rootUrl)
+  const response = { ...errorResponse("internal", { info }), aborts: true as const }
+  return Effect.as(Effect.logError("request failed", cause), response)
+}

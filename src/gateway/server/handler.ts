@@ -23,6 +23,15 @@ import { inTurn, noteAnswered } from "./server.ts"
 const batchBytesPerAddressMax = 16 * 1024 ** 2
 const batchBytesMax = 64 * 1024 ** 2
 
+/** Bytes of all bodies in memory. Parsed and decoded, a body takes about ten times its bytes. */
+const bodyBytesMax = 64 * 1024 ** 2
+
+/**
+ * Bytes of bodies of one address in memory, from their arrival until the responses end: 20 of the
+ * largest batches.
+ */
+const bodyBytesPerAddressMax = 8 * 1024 ** 2
+
 type Bound = "connections" | "address"
 
 /** The part of the handling that all requests share. */
@@ -48,126 +57,6 @@ interface Handler {
   readonly tooMany: ApiResponse
   /** The 503 when there is no memory for a response. */
   readonly busy: ApiResponse
-}
-
-const headersOf = ({ headers }: IncomingMessage): ApiRequest["headers"] => {
-  const joined: Record<string, string | undefined> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    joined[name] = Array.isArray(value) ? value.join(", ") : value
-  }
-  return joined
-}
-
-/** The address of the client, as the key of its limits. */
-const addressOf = (handler: Handler, { headers, socket }: IncomingMessage): string => {
-  const { isTrusted, run, warnForwarded } = handler
-  const forwarded = headers["x-forwarded-for"] as string | undefined
-  if (forwarded !== undefined && !isTrusted(plainAddress(socket.remoteAddress))) run(warnForwarded)
-  return accountOf(clientOf(socket.remoteAddress, forwarded, isTrusted))
-}
-
-const requestOf = (
-  handler: Handler,
-  request: IncomingMessage,
-  response: ServerResponse
-): ApiRequest => {
-  const { batches, bodies } = handler
-  const { headers, method = "", url = "" } = request
-  const address = addressOf(handler, request)
-  const joined = headersOf(request)
-  const length = headers["content-length"]
-  let reserved = 0
-  return {
-    method,
-    target: url,
-    headers: joined,
-    received: joined,
-    hasBody: headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
-    body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
-    reserveResponseBytes: (bytes) => {
-      const isReserved = batches.take(address, bytes)
-      if (!isReserved) return false
-      // Node.js warns of more than ten listeners, and a batch reserves for each of its entries.
-      if (reserved === 0) response.once("close", () => batches.give(address, reserved))
-      reserved += bytes
-      return true
-    },
-    batched: false,
-    address,
-    fromTrustedProxy: handler.isTrusted(plainAddress(request.socket.remoteAddress)),
-    port: request.socket.localPort ?? 0,
-    isRepeated: (name) => (request.headersDistinct[name]?.length ?? 0) > 1
-  }
-}
-
-/** Runs the pipeline and sends its response. */
-const respond = (
-  handler: Handler,
-  apiRequest: ApiRequest,
-  request: IncomingMessage,
-  response: ServerResponse
-): void => {
-  const { busy, corsOrigins, handleRequest, leaving, run, running, tooMany, turnAway, unread } =
-    handler
-  const { address } = apiRequest
-  // The client left while the request waited, or an earlier response closed the connection.
-  if (request.socket.destroyed || response.socket === null) return
-  // Pages need CORS headers on the responses that do not come from the pipeline, too.
-  const withCors = (plain: ApiResponse): ApiResponse => {
-    const cors = corsHeaders(apiRequest, corsOrigins, undefined, plain.status)
-    return { ...plain, headers: { ...cors, ...plain.headers } }
-  }
-  const insteadWhenBusy = () => {
-    httpTurnedAway("unread")
-    return withCors(busy)
-  }
-  const recipient = { account: address, insteadWhenBusy }
-  const send = (complete: ApiResponse) =>
-    sendResponse(request, response, complete, unread, recipient)
-  const wrongHead = headError(request.rawHeaders, request.httpVersion)
-  if (wrongHead !== undefined) {
-    send(withCors(errorResponse(wrongHead)))
-    return
-  }
-  if (!running.take(address, 1)) {
-    turnAway("address", address)
-    send(withCors(tooMany))
-    return
-  }
-  const respondWith = ({ events, ...complete }: ApiResponse) =>
-    events === undefined || apiRequest.method === "HEAD"
-      ? Effect.sync(() => send(complete))
-      : sendEvents(request, response, { ...complete, events }, unread, {
-          account: address,
-          leaving
-        })
-  const fiber = run(Effect.flatMap(handleRequest(apiRequest), respondWith))
-  response.once("close", () => {
-    running.give(address, 1)
-    // Stop the work for a client that left before its response.
-    if (!response.writableEnded) fiber.interruptUnsafe()
-  })
-}
-
-const handleWith =
-  (handler: Handler) =>
-  (request: IncomingMessage, response: ServerResponse): void => {
-    const apiRequest = requestOf(handler, request, response)
-    const run = () =>
-      handler.begin(apiRequest.address, () => respond(handler, apiRequest, request, response))
-    if (!inTurn({ request, response, run })) httpTurnedAway("pipelined")
-    response.once("close", () => noteAnswered(request.socket))
-  }
-
-const makeTurnAway = (run: Handler["run"]): Handler["turnAway"] => {
-  const warn = {
-    connections: makeRateLimitedLog("connections are closed: BELLCAST_CONNECTIONS_MAX are open"),
-    address: makeRateLimitedLog("an address has BELLCAST_CONNECTIONS_PER_ADDRESS_MAX connections")
-  }
-  return (bound, address) => {
-    httpTurnedAway(bound)
-    run(warn[bound]({ address }))
-  }
 }
 
 /** The handler of requests, and what the bounds on connections share with it. */
@@ -205,80 +94,76 @@ export const makeHandler = Effect.gen(function* () {
   return { handle: handleWith(handler), isTrusted, leave: left.open, tooMany, turnAway }
 })
 
-// Checks the headers of a request that may stand there once: Host (RFC 9112 section 3.2) and
-// Authorization (RFC 9110 section 5.3). Pure.
-
-/** A host name or address, with or without a port (RFC 3986 section 3.2.2). May be empty. */
-const host = /^(?:[\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?$/
-
-/**
- * The code of the error, or undefined for a valid head. Rejects what stands there twice: a proxy
- * and this server might choose different ones. `rawHeaders` alternates names and values.
- */
-const headError = (
-  rawHeaders: ReadonlyArray<string>,
-  httpVersion: string
-): "no-host" | "wrong-host" | "two-authorizations" | undefined => {
-  const valuesOf = (name: string) =>
-    rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
-  const [value, ...others] = valuesOf("host")
-  if (value === undefined && httpVersion === "1.1") return "no-host"
-  if (value !== undefined && (others.length > 0 || !host.test(value))) return "wrong-host"
-  return valuesOf("authorization").length > 1 ? "two-authorizations" : undefined
-}
-
-// Shares the event loop fairly among clients. Node.js hands over every request that arrived in one
-// round of the event loop: 300 connections of one client would delay all other clients, and all
-// timers of the process.
-
-/** How long one round may start requests. A request takes 1 to 5 ms. */
-const roundMillis = 20
-
-/** Starts `job` in this round or a later one. Jobs of different accounts take turns. */
-type Begin = (account: string, job: () => void) => void
-
-export const makeRounds = (): Begin => {
-  /** The waiting jobs of each account, in the order of the accounts' turns. */
-  const waiting = new Map<string, Array<() => void>>()
-  let scheduled = false
-  const takeTurn = (account: string, jobs: Array<() => void>) => {
-    waiting.delete(account)
-    const job = jobs.shift()
-    if (jobs.length > 0) waiting.set(account, jobs)
-    job?.()
+const makeTurnAway = (run: Handler["run"]): Handler["turnAway"] => {
+  const warn = {
+    connections: makeRateLimitedLog("connections are closed: BELLCAST_CONNECTIONS_MAX are open"),
+    address: makeRateLimitedLog("an address has BELLCAST_CONNECTIONS_PER_ADDRESS_MAX connections")
   }
-  const round = () => {
-    const ends = performance.now() + roundMillis
-    try {
-      for (const [account, jobs] of waiting) {
-        takeTurn(account, jobs)
-        if (performance.now() > ends) break
-      }
-    } finally {
-      scheduled = waiting.size > 0
-      if (scheduled) setImmediate(round)
-    }
-  }
-  return (account, job) => {
-    const jobs = waiting.get(account)
-    if (jobs === undefined) waiting.set(account, [job])
-    else jobs.push(job)
-    if (scheduled) return
-    scheduled = true
-    setImmediate(round)
+  return (bound, address) => {
+    httpTurnedAway(bound)
+    run(warn[bound]({ address }))
   }
 }
 
-// Reads the body of a request from its socket, completely or not at all.
+const handleWith =
+  (handler: Handler) =>
+  (request: IncomingMessage, response: ServerResponse): void => {
+    const apiRequest = requestOf(handler, request, response)
+    const run = () =>
+      handler.begin(apiRequest.address, () => respond(handler, apiRequest, request, response))
+    if (!inTurn({ request, response, run })) httpTurnedAway("pipelined")
+    response.once("close", () => noteAnswered(request.socket))
+  }
 
-/** Bytes of all bodies in memory. Parsed and decoded, a body takes about ten times its bytes. */
-const bodyBytesMax = 64 * 1024 ** 2
+const requestOf = (
+  handler: Handler,
+  request: IncomingMessage,
+  response: ServerResponse
+): ApiRequest => {
+  const { batches, bodies } = handler
+  const { headers, method = "", url = "" } = request
+  const address = addressOf(handler, request)
+  const joined = headersOf(request)
+  const length = headers["content-length"]
+  let reserved = 0
+  return {
+    method,
+    target: url,
+    headers: joined,
+    received: joined,
+    hasBody: headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
+    body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
+    reserveResponseBytes: (bytes) => {
+      const isReserved = batches.take(address, bytes)
+      if (!isReserved) return false
+      // Node.js warns of more than ten listeners, and a batch reserves for each of its entries.
+      if (reserved === 0) response.once("close", () => batches.give(address, reserved))
+      reserved += bytes
+      return true
+    },
+    batched: false,
+    address,
+    fromTrustedProxy: handler.isTrusted(plainAddress(request.socket.remoteAddress)),
+    port: request.socket.localPort ?? 0,
+    isRepeated: (name) => (request.headersDistinct[name]?.length ?? 0) > 1
+  }
+}
 
-/**
- * Bytes of bodies of one address in memory, from their arrival until the responses end: 20 of the
- * largest batches.
- */
-const bodyBytesPerAddressMax = 8 * 1024 ** 2
+const headersOf = ({ headers }: IncomingMessage): ApiRequest["headers"] => {
+  const joined: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    joined[name] = Array.isArray(value) ? value.join(", ") : value
+  }
+  return joined
+}
+
+/** The address of the client, as the key of its limits. */
+const addressOf = (handler: Handler, { headers, socket }: IncomingMessage): string => {
+  const { isTrusted, run, warnForwarded } = handler
+  const forwarded = headers["x-forwarded-for"] as string | undefined
+  if (forwarded !== undefined && !isTrusted(plainAddress(socket.remoteAddress))) run(warnForwarded)
+  return accountOf(clientOf(socket.remoteAddress, forwarded, isTrusted))
+}
 
 /**
  * The body of a request. Fails when the body has more than `bytesMax` bytes, ends too early, or
@@ -337,3 +222,115 @@ const readBytes = (
     request.on("data", take).on("end", finish).on("error", fail).on("close", fail)
     return Effect.sync(stop)
   })
+
+/** Runs the pipeline and sends its response. */
+const respond = (
+  handler: Handler,
+  apiRequest: ApiRequest,
+  request: IncomingMessage,
+  response: ServerResponse
+): void => {
+  const { busy, corsOrigins, handleRequest, leaving, run, running, tooMany, turnAway, unread } =
+    handler
+  const { address } = apiRequest
+  // The client left while the request waited, or an earlier response closed the connection.
+  if (request.socket.destroyed || response.socket === null) return
+  // Pages need CORS headers on the responses that do not come from the pipeline, too.
+  const withCors = (plain: ApiResponse): ApiResponse => {
+    const cors = corsHeaders(apiRequest, corsOrigins, undefined, plain.status)
+    return { ...plain, headers: { ...cors, ...plain.headers } }
+  }
+  const insteadWhenBusy = () => {
+    httpTurnedAway("unread")
+    return withCors(busy)
+  }
+  const recipient = { account: address, insteadWhenBusy }
+  const send = (complete: ApiResponse) =>
+    sendResponse(request, response, complete, unread, recipient)
+  const wrongHead = headError(request.rawHeaders, request.httpVersion)
+  if (wrongHead !== undefined) {
+    send(withCors(errorResponse(wrongHead)))
+    return
+  }
+  if (!running.take(address, 1)) {
+    turnAway("address", address)
+    send(withCors(tooMany))
+    return
+  }
+  const respondWith = ({ events, ...complete }: ApiResponse) =>
+    events === undefined || apiRequest.method === "HEAD"
+      ? Effect.sync(() => send(complete))
+      : sendEvents(request, response, { ...complete, events }, unread, {
+          account: address,
+          leaving
+        })
+  const fiber = run(Effect.flatMap(handleRequest(apiRequest), respondWith))
+  response.once("close", () => {
+    running.give(address, 1)
+    // Stop the work for a client that left before its response.
+    if (!response.writableEnded) fiber.interruptUnsafe()
+  })
+}
+
+/** A host name or address, with or without a port (RFC 3986 section 3.2.2). May be empty. */
+const host = /^(?:[\w.~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?$/
+
+/**
+ * The error of headers that may stand there once, Host (RFC 9112 section 3.2) and Authorization
+ * (RFC 9110 section 5.3); undefined for a valid head. Of two, a proxy and this server might choose
+ * different ones. `rawHeaders` alternates names and values.
+ */
+const headError = (
+  rawHeaders: ReadonlyArray<string>,
+  httpVersion: string
+): "no-host" | "wrong-host" | "two-authorizations" | undefined => {
+  const valuesOf = (name: string) =>
+    rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]!.toLowerCase() === name)
+  const [value, ...others] = valuesOf("host")
+  if (value === undefined && httpVersion === "1.1") return "no-host"
+  if (value !== undefined && (others.length > 0 || !host.test(value))) return "wrong-host"
+  return valuesOf("authorization").length > 1 ? "two-authorizations" : undefined
+}
+
+/** How long one round may start requests. A request takes 1 to 5 ms. */
+const roundMillis = 20
+
+/** Starts `job` in this round or a later one. Jobs of different accounts take turns. */
+type Begin = (account: string, job: () => void) => void
+
+/**
+ * Shares the event loop fairly among clients. Node.js hands over every request that arrived in one
+ * round of the event loop: 300 connections of one client would delay all other clients, and all
+ * timers of the process.
+ */
+export const makeRounds = (): Begin => {
+  /** The waiting jobs of each account, in the order of the accounts' turns. */
+  const waiting = new Map<string, Array<() => void>>()
+  let scheduled = false
+  const takeTurn = (account: string, jobs: Array<() => void>) => {
+    waiting.delete(account)
+    const job = jobs.shift()
+    if (jobs.length > 0) waiting.set(account, jobs)
+    job?.()
+  }
+  const round = () => {
+    const ends = performance.now() + roundMillis
+    try {
+      for (const [account, jobs] of waiting) {
+        takeTurn(account, jobs)
+        if (performance.now() > ends) break
+      }
+    } finally {
+      scheduled = waiting.size > 0
+      if (scheduled) setImmediate(round)
+    }
+  }
+  return (account, job) => {
+    const jobs = waiting.get(account)
+    if (jobs === undefined) waiting.set(account, [job])
+    else jobs.push(job)
+    if (scheduled) return
+    scheduled = true
+    setImmediate(round)
+  }
+}

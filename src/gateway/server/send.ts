@@ -1,5 +1,5 @@
-// Sends an ApiResponse as an HTTP response, within the limits on responses that clients do not
-// read.
+// Sends an ApiResponse over HTTP, at once or event by event, within limits on what clients do not
+// read: a client that never reads must not fill the memory.
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
@@ -11,51 +11,6 @@ import type { ApiResponse, Write } from "../http/response.ts"
 import { constantHeaders } from "../http/response-headers.ts"
 
 const json = "application/json; charset=UTF-8"
-
-const textOf = ({ body, encoded, jsonText, text }: ApiResponse) =>
-  encoded ?? text ?? jsonText ?? (body === undefined ? undefined : JSON.stringify(body))
-
-type Text = ReturnType<typeof textOf>
-
-const headersOf = ({ headers }: ApiResponse, text: Text) => ({
-  ...constantHeaders,
-  ...(text === undefined
-    ? {}
-    : { "Content-Type": json, "Content-Length": Buffer.byteLength(text) }),
-  ...headers
-})
-
-/** A client that sends for longer may lose its response. */
-const readOnMillis = 2_000
-
-/**
- * Ends a response, and then its connection, when the rest of the request's body was read and
- * dropped. If a socket is closed with unread bytes, its peer is reset and loses the response.
- */
-const endLater = (request: IncomingMessage, response: ServerResponse, content: Text): void => {
-  if (content === undefined) response.flushHeaders()
-  else response.write(content)
-  const end = () => {
-    clearTimeout(timer)
-    response.end()
-  }
-  const timer = setTimeout(end, readOnMillis)
-  request.once("close", end)
-  request.resume()
-}
-
-const write = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  apiResponse: ApiResponse,
-  text: Text
-): void => {
-  const { status } = apiResponse
-  response.writeHead(status, reasonPhrase(status), headersOf(apiResponse, text))
-  const content = request.method === "HEAD" ? undefined : text
-  if (request.complete || response.shouldKeepAlive) response.end(content)
-  else endLater(request, response, content)
-}
 
 interface Recipient {
   /** The key of the client's limits. */
@@ -88,37 +43,55 @@ export const sendResponse = (
   }
 }
 
-// Sends the events of an ApiResponse while they come, within the limits on responses that clients
-// do not read. A reader who is slower than the events delays them: only one is in memory.
-
-/** Returns when the text has left the memory of this process. */
-const writeTo = (
+const write = (
+  request: IncomingMessage,
   response: ServerResponse,
-  unread: UnreadResponses,
-  account: string,
-  flushed: Latch.Latch
-): Write => {
-  const { socket } = response
-  const turns = Semaphore.makeUnsafe(1)
-  const begin = (text: string) => {
-    if (socket === null || response.destroyed) return
-    // Too much is unread: end this stream. Its client comes back by itself.
-    if (!unread.add(socket, account, Buffer.byteLength(text))) return void response.destroy()
-    flushed.closeUnsafe()
-    response.write(text, () => {
-      unread.remove(socket)
-      flushed.openUnsafe()
-    })
-  }
-  return (text) =>
-    flushed.await.pipe(
-      Effect.andThen(Effect.sync(() => begin(text))),
-      Effect.andThen(flushed.await),
-      turns.withPermit
-    )
+  apiResponse: ApiResponse,
+  text: Text
+): void => {
+  const { status } = apiResponse
+  response.writeHead(status, reasonPhrase(status), headersOf(apiResponse, text))
+  const content = request.method === "HEAD" ? undefined : text
+  if (request.complete || response.shouldKeepAlive) response.end(content)
+  else endLater(request, response, content)
 }
 
-/** Sends the head of a response, and its events until they end or `leaving` returns. */
+const headersOf = ({ headers }: ApiResponse, text: Text) => ({
+  ...constantHeaders,
+  ...(text === undefined
+    ? {}
+    : { "Content-Type": json, "Content-Length": Buffer.byteLength(text) }),
+  ...headers
+})
+
+const textOf = ({ body, encoded, jsonText, text }: ApiResponse) =>
+  encoded ?? text ?? jsonText ?? (body === undefined ? undefined : JSON.stringify(body))
+
+type Text = ReturnType<typeof textOf>
+
+/** A client that sends for longer may lose its response. */
+const readOnMillis = 2_000
+
+/**
+ * Ends a response, and then its connection, when the rest of the request's body was read and
+ * dropped. If a socket is closed with unread bytes, its peer is reset and loses the response.
+ */
+const endLater = (request: IncomingMessage, response: ServerResponse, content: Text): void => {
+  if (content === undefined) response.flushHeaders()
+  else response.write(content)
+  const end = () => {
+    clearTimeout(timer)
+    response.end()
+  }
+  const timer = setTimeout(end, readOnMillis)
+  request.once("close", end)
+  request.resume()
+}
+
+/**
+ * Sends the head of a response, and its events until they end or `leaving` returns. A reader who is
+ * slower than the events delays them: only one is in memory.
+ */
 export const sendEvents = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -151,8 +124,32 @@ export const sendEvents = (
     )
   })
 
-// Bounds the responses that clients have not read: a client that never reads must not fill the
-// memory. Each response has a deadline; those of one account, and all together, have a limit.
+/** Returns when the text has left the memory of this process. */
+const writeTo = (
+  response: ServerResponse,
+  unread: UnreadResponses,
+  account: string,
+  flushed: Latch.Latch
+): Write => {
+  const { socket } = response
+  const turns = Semaphore.makeUnsafe(1)
+  const begin = (text: string) => {
+    if (socket === null || response.destroyed) return
+    // Too much is unread: end this stream. Its client comes back by itself.
+    if (!unread.add(socket, account, Buffer.byteLength(text))) return void response.destroy()
+    flushed.closeUnsafe()
+    response.write(text, () => {
+      unread.remove(socket)
+      flushed.openUnsafe()
+    })
+  }
+  return (text) =>
+    flushed.await.pipe(
+      Effect.andThen(Effect.sync(() => begin(text))),
+      Effect.andThen(flushed.await),
+      turns.withPermit
+    )
+}
 
 /** Bytes of all unread responses: 16 of the largest. */
 const bytesMax = 64 * 1024 ** 2
@@ -172,7 +169,11 @@ interface Unread {
   readonly until: number
 }
 
-/** Calls `onReset` for every connection that is reset because its client does not read. */
+/**
+ * The responses that clients have not read. Each has a deadline; those of one account, and all
+ * together, have a limit. Calls `onReset` for every connection that is reset
+ * because its client does not read.
+ */
 export class UnreadResponses {
   readonly #unread = new Map<Socket, Unread>()
   readonly #shares = makeShares(bytesPerAccountMax, bytesMax)

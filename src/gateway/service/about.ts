@@ -1,6 +1,5 @@
-// GET /: what this server is, what it can do, and who the caller is. With wrong credentials the
-// response has no `user`.
-
+// Endpoints that say what the server is: GET / with what it can do and who the caller is,
+// GET /__version__ with what is deployed, and GET /contribute.json.
 import { readFileSync } from "node:fs"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -16,26 +15,6 @@ import { operation } from "../operation.ts"
 import { isOperator } from "../rights.ts"
 import { GatewaySettings } from "../settings.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
-
-const cacheSecondsWhenReadonly = 86_400
-
-/**
- * The response names the caller, so a cache must not give it to another one. A cache cannot tell
- * callers apart by all headers that a policy may read, cookies among them.
- */
-export const cachingOf = (
-  policies: ReadonlyArray<Pick<Policy, "isInAuthorization">>,
-  now: number
-): Record<string, string> =>
-  policies.every(({ isInAuthorization }) => isInAuthorization === true)
-    ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" }
-    : noStore
-
-/** The member `user`. Only operators learn whether they are some. */
-const userOf = Effect.fnUntraced(function* (caller: Caller) {
-  const { id, principals } = caller
-  return { user: { id, principals, ...((yield* isOperator(caller)) && { operator: true }) } }
-})
 
 const Root = Schema.Struct({
   project_name: Schema.String,
@@ -64,6 +43,7 @@ const Root = Schema.Struct({
   )
 }).annotate({ identifier: "Root" })
 
+/** With wrong credentials the response has no `user`. */
 export const rootGet = operation({
   access: "guest",
   run: Effect.fnUntraced(function* (_, { caller, rootUrl }) {
@@ -99,27 +79,30 @@ export const rootGet = operation({
   doc: { summary: "What this server is and can do", responses: { 200: Root } }
 })
 
-// GET /__version__: what is deployed, from a file that the deployment writes. Without the file:
-// 404.
+const cacheSecondsWhenReadonly = 86_400
 
-/** In the working directory, then beside the code. */
-const places = ["version.json", new URL("../../../version.json", import.meta.url)]
+/**
+ * The response names the caller, so a cache must not give it to another one. A cache cannot tell
+ * callers apart by all headers that a policy may read, cookies among them.
+ */
+export const cachingOf = (
+  policies: ReadonlyArray<Pick<Policy, "isInAuthorization">>,
+  now: number
+): Record<string, string> =>
+  policies.every(({ isInAuthorization }) => isInAuthorization === true)
+    ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" }
+    : noStore
 
-const readVersion = (): JsonObject | undefined => {
-  for (const place of places) {
-    try {
-      const json = JSON.parse(readFileSync(place, "utf8")) as unknown
-      if (isObject(json)) return json
-    } catch {
-      // Missing or invalid JSON: try the next place.
-    }
-  }
-  return undefined
-}
+/** The member `user`. Only operators learn whether they are some. */
+const userOf = Effect.fnUntraced(function* (caller: Caller) {
+  const { id, principals } = caller
+  return { user: { id, principals, ...((yield* isOperator(caller)) && { operator: true }) } }
+})
 
 /** Read once, at the first request: the file belongs to the code that runs. */
 let known: { readonly version: JsonObject | undefined } | undefined
 
+/** From a file that the deployment writes; without the file 404. */
 export const versionGet = operation({
   access: "anyone",
   run: Effect.fnUntraced(function* () {
@@ -135,7 +118,20 @@ export const versionGet = operation({
   }
 })
 
-// GET /contribute.json: how to contribute to the project.
+/** In the working directory, then beside the code. */
+const places = ["version.json", new URL("../../../version.json", import.meta.url)]
+
+const readVersion = (): JsonObject | undefined => {
+  for (const place of places) {
+    try {
+      const json = JSON.parse(readFileSync(place, "utf8")) as unknown
+      if (isObject(json)) return json
+    } catch {
+      // Missing or invalid JSON: try the next place.
+    }
+  }
+  return undefined
+}
 
 export const contributeGet = operation({
   access: "anyone",

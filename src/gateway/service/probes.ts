@@ -1,5 +1,6 @@
-// GET /__heartbeat__ and /__lbheartbeat__: whether the dependencies of this server work, and
-// whether the server responds at all.
+// Endpoints that load balancers and Prometheus ask every few seconds: GET /__heartbeat__, whether
+// the dependencies of this server work, GET /__lbheartbeat__, whether the server responds at all,
+// and GET /__metrics__.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Health, HealthView } from "#monitoring/health.ts"
@@ -39,9 +40,10 @@ export const lbheartbeatGet = operation({
   }
 })
 
-// GET /__metrics__: the metrics of this process and the backlog of the streams, for Prometheus. The
-// metrics port of the process has the same for operators.
-
+/**
+ * The metrics of this process and the backlog of the streams. The metrics port of the process has
+ * the same for operators.
+ */
 export const metricsGet = operation({
   access: "anyone",
   run: Effect.fnUntraced(function* () {
