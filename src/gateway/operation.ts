@@ -3,7 +3,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
-import type { IdentityUnavailable } from "#identity/errors.ts"
+import type { IdentityUnavailable } from "#identity/verdict.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { ApiRequest, Call } from "./http/request.ts"
 import type { ApiResponse, ErrorDetail, Refused } from "./http/response.ts"

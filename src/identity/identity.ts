@@ -5,13 +5,6 @@ import * as Layer from "effect/Layer"
 import { natsPolicy, nobodyIdFault } from "#domain/publisher.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated, authenticationsOf } from "#telemetry/request-metrics.ts"
-import {
-  type Asking,
-  type Credentials,
-  credentialsOf,
-  identificationMillis
-} from "./credentials.ts"
-import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
 import type { Policy } from "./policy.ts"
@@ -20,8 +13,13 @@ import { pseudonyms } from "./pseudonym.ts"
 import { useridSecret } from "./secret-hmacs.ts"
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
 import { claimsOf } from "./tokens/jwt.ts"
+import type { IdentityUnavailable, TooManyFailures } from "./verdict.ts"
 import {
+  type Asking,
+  type Credentials,
+  credentialsOf,
   type Invalid,
+  identificationMillis,
   invalidBecause,
   invalidToken,
   type Known,

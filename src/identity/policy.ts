@@ -1,9 +1,13 @@
 // The interface of an authentication policy: one way to identify a caller by request headers.
 import type * as Effect from "effect/Effect"
-import type { Credentials } from "./credentials.ts"
-import type { IdentityUnavailable, TooManyFailures } from "./errors.ts"
 import type { LoginPages } from "./login/pages.ts"
-import type { Verdict, VerifyToken } from "./verdict.ts"
+import type {
+  Credentials,
+  IdentityUnavailable,
+  TooManyFailures,
+  Verdict,
+  VerifyToken
+} from "./verdict.ts"
 
 export interface Policy {
   /** In lower case. The prefix of the policy's user ids. */

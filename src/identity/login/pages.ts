@@ -2,7 +2,7 @@
 // back to the site's page, with a token in the fragment of the URL.
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import type { IdentityUnavailable, TooManyFailures } from "../errors.ts"
+import type { IdentityUnavailable, TooManyFailures } from "../verdict.ts"
 import type { LoginErrorCode } from "./login-errors.ts"
 
 /** A browser that wants to log in, or returns from the provider. */

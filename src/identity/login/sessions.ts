@@ -4,10 +4,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { IdentityUnavailable } from "../errors.ts"
 import { userNames } from "../principals.ts"
 import { hmacFor, useridSecret } from "../secret-hmacs.ts"
-import { invalidToken, type Verdict } from "../verdict.ts"
+import { IdentityUnavailable, invalidToken, type Verdict } from "../verdict.ts"
 
 const tokenBytes = 32
 const timeout = "5 seconds"

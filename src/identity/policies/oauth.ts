@@ -7,7 +7,6 @@ import * as Option from "effect/Option"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, words } from "#settings/values.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { IdentityUnavailable } from "../errors.ts"
 import { bearerPolicy, type Policy } from "../policy.ts"
 import { hostOf, makeSend, type ProviderResponse, type Send } from "../provider/client.ts"
 import { type ClientLogin, makeClientLogin } from "../provider/client-login.ts"
@@ -22,7 +21,7 @@ import {
   timeFault
 } from "../tokens/claims.ts"
 import { coversAll } from "../tokens/scopes.ts"
-import { insufficientScope, invalidBecause, type Verdict } from "../verdict.ts"
+import { IdentityUnavailable, insufficientScope, invalidBecause, type Verdict } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 
 export const oauthSettings = (prefix: string) => ({

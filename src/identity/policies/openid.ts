@@ -6,7 +6,6 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, someWords, words } from "#settings/values.ts"
-import { IdentityUnavailable } from "../errors.ts"
 import { openidPages } from "../login/openid-login.ts"
 import { hostPatternFault } from "../login/redirect.ts"
 import { bearerPolicy, type Policy } from "../policy.ts"
@@ -24,6 +23,7 @@ import {
 import { claimsOfIssuer, headerOf, isMeantFor } from "../tokens/jwt.ts"
 import { coversAll } from "../tokens/scopes.ts"
 import {
+  IdentityUnavailable,
   type Invalid,
   insufficientScope,
   invalidBecause,

@@ -8,9 +8,9 @@ import * as Redacted from "effect/Redacted"
 import type { Values } from "#settings/every-setting.ts"
 import { checkedText, secret } from "#settings/values.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import type { Credentials } from "../credentials.ts"
 import type { Policy } from "../policy.ts"
 import { usableGroups, userFault } from "../principals.ts"
+import type { Credentials } from "../verdict.ts"
 import { invalidToken, known } from "../verdict.ts"
 
 const headerFault = (name: string): string | undefined =>

@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { SignJWT } from "jose"
 import { type SettingsError, settingsFault } from "#settings/every-setting.ts"
-import { IdentityUnavailable } from "../errors.ts"
+import { IdentityUnavailable } from "../verdict.ts"
 
 type Texts = Readonly<Record<string, string>>
 

@@ -7,7 +7,7 @@ import { anyLookup, checkedLookup, type Lookup, type Resolve } from "#basics/add
 import { type JsonObject, jsonObjectOf } from "#basics/json.ts"
 import { connectorOver } from "#basics/outgoing.ts"
 import { OutgoingProxy } from "#settings/addresses.ts"
-import { IdentityUnavailable } from "../errors.ts"
+import { IdentityUnavailable } from "../verdict.ts"
 import type { ClientLogin } from "./client-login.ts"
 
 const timeoutMillis = 3_000

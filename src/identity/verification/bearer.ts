@@ -1,8 +1,9 @@
 // Which policies are asked about a request. A token goes to the policies that it names, so that a
 // secret of ours never reaches somebody else's server.
-import type { Credentials } from "../credentials.ts"
+
 import type { Policy } from "../policy.ts"
 import { ownTokenPrefix } from "../tokens/own-token.ts"
+import type { Credentials } from "../verdict.ts"
 
 /**
  * RFC 6750 section 2.1. Other texts are not sent or decoded: decoders of base64 skip blanks, so a

@@ -7,8 +7,8 @@ import { LruCache } from "#basics/bounded.ts"
 import { makeRate } from "#basics/limits.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { TooManyFailures } from "../errors.ts"
 import { IdentitySettings } from "../settings.ts"
+import { TooManyFailures } from "../verdict.ts"
 
 /** How long credentials that were good pass the limit on failures of their address. */
 const goodMillis = 10 * 60_000

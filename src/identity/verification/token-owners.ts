@@ -3,9 +3,9 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { LruCache } from "#basics/bounded.ts"
-import type { Credentials } from "../credentials.ts"
 import type { Policy } from "../policy.ts"
 import { IdentitySettings } from "../settings.ts"
+import type { Credentials } from "../verdict.ts"
 import { credentialKeys } from "./credential-key.ts"
 
 /** About 150 bytes each. */

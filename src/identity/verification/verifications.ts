@@ -9,14 +9,18 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 import { LruCache } from "#basics/bounded.ts"
-import { makeRate, type Rate } from "#basics/limits.ts"
-import { monotonicMillis } from "#clock/clocks.ts"
-import { type Asker, identificationMillis } from "../credentials.ts"
-import { IdentityUnavailable, type TooManyFailures } from "../errors.ts"
+import { makeRate, type Rate } from "#basics/rate.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { userNames } from "../principals.ts"
 import { useridSecret } from "../secret-hmacs.ts"
 import { IdentitySettings } from "../settings.ts"
 import type { Invalid, Verdict, VerifyToken } from "../verdict.ts"
+import {
+  type Asker,
+  IdentityUnavailable,
+  identificationMillis,
+  type TooManyFailures
+} from "../verdict.ts"
 import { credentialKeys } from "./credential-key.ts"
 import { Failures } from "./failures.ts"
 import { type KnownVerdicts, makeKnownVerdicts } from "./known-verdicts.ts"

@@ -3,9 +3,9 @@ import { createHmac } from "node:crypto"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { textHmac } from "#basics/hmac.ts"
-import { credentialsOf } from "#identity/credentials.ts"
 import { basicIds, pairOf } from "#identity/policies/basicauth.ts"
 import { pseudonyms } from "#identity/pseudonym.ts"
+import { credentialsOf } from "#identity/verdict.ts"
 
 const pairIn = (authorization: string | undefined) => {
   const headers = { authorization }

@@ -1,10 +1,10 @@
 // Names and groups that callers choose themselves never make them somebody else.
 import { Config, ConfigProvider, Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { identificationMillis } from "#identity/credentials.ts"
 import { proxy, proxySettings } from "#identity/policies/proxy.ts"
 import { principalsOf, usableGroups, userFault, userNames } from "#identity/principals.ts"
 import { knownAt } from "#identity/tokens/claims.ts"
+import { identificationMillis } from "#identity/verdict.ts"
 
 const nameOf = userNames("secret")
 const idOfAnna = nameOf("anna@example.org")

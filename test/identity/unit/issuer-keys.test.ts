@@ -4,10 +4,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
 import { exportJWK, generateKeyPair, SignJWT } from "jose"
-import { IdentityUnavailable } from "#identity/errors.ts"
 import type { ProviderResponse } from "#identity/provider/client.ts"
 import { makeKeySet } from "#identity/provider/key-set.ts"
 import { claimsOfIssuer } from "#identity/tokens/jwt.ts"
+import { IdentityUnavailable } from "#identity/verdict.ts"
 
 const issuer = "https://login.example.org"
 
