@@ -8,9 +8,14 @@ import { authenticated, authenticationsOf } from "#telemetry/request-metrics.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
 import type { Policy } from "./policy.ts"
-import { isAddressHmac, isUser, principalsOf, userNames } from "./principals.ts"
-import { pseudonyms } from "./pseudonym.ts"
-import { useridSecret } from "./secret-hmacs.ts"
+import {
+  isAddressHmac,
+  isUser,
+  principalsOf,
+  pseudonyms,
+  useridSecret,
+  userNames
+} from "./principals.ts"
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
 import { claimsOf } from "./tokens/jwt.ts"
 import type { IdentityUnavailable, TooManyFailures } from "./verdict.ts"

@@ -1,6 +1,11 @@
 // The ids of users and the principals of callers, made from what policies say.
 import { domainToASCII } from "node:url"
-import { hmacFor } from "./secret-hmacs.ts"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import { textHmac } from "#basics/hmac.ts"
+import { Settings } from "#config"
+import type { UserToken } from "#streams/tokens.ts"
 
 /** With A to Z in lower case, and no other letter. */
 const lowerAscii = (text: string): string =>
@@ -116,3 +121,32 @@ export const userTextOf = (value: unknown): unknown =>
   Number.isSafeInteger(value) ? String(value) : value
 
 export const isUser = (user: unknown): user is string => userFault(user) === undefined
+
+// The pseudonym of a user in subjects and keys. Only the holder of the secret can link it to the
+// user.
+
+/** 22 base64url characters have 132 bits: two users never get the same pseudonym. */
+const tokenLength = 22
+
+/**
+ * A function from user ids to pseudonyms. With the secret itself for a key, a user name and a
+ * password of basic auth, which anybody may choose, would yield the pseudonym of anybody.
+ */
+export const pseudonyms = (secret: string): ((userId: string) => UserToken) => {
+  const hmac = hmacFor(secret, "bellcast pseudonym")
+  return (userId) => hmac(userId, "base64url").slice(0, tokenLength) as UserToken
+}
+
+// The user id secret, and the HMACs that are made with it.
+
+/** The secret; "" where none is set. */
+export const useridSecret = Effect.map(Settings, ({ useridHmacSecret }) =>
+  Option.match(useridHmacSecret, { onNone: () => "", onSome: Redacted.value })
+)
+
+/**
+ * The HMAC with a key that is derived from the secret for one purpose. No colon in the purpose: ids
+ * of basic auth are HMACs with the secret itself, of texts with a colon that the client chooses.
+ */
+export const hmacFor = (secret: string, purpose: string): ReturnType<typeof textHmac> =>
+  textHmac(textHmac(secret)(purpose, "hex"))

@@ -1,6 +1,6 @@
 // The ids and pseudonyms of basic users, as a service with the secrets of tests makes them.
 import { basicIds } from "#identity/policies/basicauth.ts"
-import { pseudonyms } from "#identity/pseudonym.ts"
+import { pseudonyms } from "#identity/principals.ts"
 import { secretEnvironment } from "./service.ts"
 
 const secret = secretEnvironment.BELLCAST_USERID_HMAC_SECRET

@@ -4,8 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
-import { userNames } from "../principals.ts"
-import { hmacFor, useridSecret } from "../secret-hmacs.ts"
+import { hmacFor, useridSecret, userNames } from "../principals.ts"
 import { IdentityUnavailable, invalidToken, type Verdict } from "../verdict.ts"
 
 const tokenBytes = 32

@@ -1,7 +1,7 @@
 // The keys under which verdicts on credentials are remembered: no token is in memory or in NATS
 // longer than its request.
 import * as Effect from "effect/Effect"
-import { hmacFor, useridSecret } from "../secret-hmacs.ts"
+import { hmacFor, useridSecret } from "../principals.ts"
 
 /** A function from texts to one key, 43 characters. No text may hold a line feed but the last. */
 export const credentialKeys = Effect.map(useridSecret, (secret) => {

@@ -4,7 +4,7 @@ import fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { textHmac } from "#basics/hmac.ts"
 import { basicIds, pairOf } from "#identity/policies/basicauth.ts"
-import { pseudonyms } from "#identity/pseudonym.ts"
+import { pseudonyms } from "#identity/principals.ts"
 import { credentialsOf } from "#identity/verdict.ts"
 
 const pairIn = (authorization: string | undefined) => {
