@@ -10,8 +10,8 @@ import type { Policy } from "../policy.ts"
 import { isUser, usableGroups, userTextOf } from "../principals.ts"
 import type { Credentials } from "../verdict.ts"
 import { IdentityUnavailable, known, type Verdict } from "../verdict.ts"
-import { credentialKeys } from "../verification/credential-key.ts"
 import { Failures } from "../verification/failures.ts"
+import { credentialKeys } from "../verification/verifications.ts"
 
 /** The `default` export of an operator's module. */
 export interface OwnPolicy {

@@ -6,7 +6,7 @@ import { LruCache } from "#basics/bounded.ts"
 import type { Policy } from "../policy.ts"
 import { IdentitySettings } from "../settings.ts"
 import type { Credentials } from "../verdict.ts"
-import { credentialKeys } from "./credential-key.ts"
+import { credentialKeys } from "./verifications.ts"
 
 /** About 150 bytes each. */
 const ownersMax = 20_000

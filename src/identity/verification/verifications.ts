@@ -11,19 +11,22 @@ import * as Semaphore from "effect/Semaphore"
 import { LruCache } from "#basics/bounded.ts"
 import { makeRate, type Rate } from "#basics/rate.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
-import { useridSecret, userNames } from "../principals.ts"
+import { Caches, MemoryCache } from "#memory/cache-memory.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { hmacFor, useridSecret, userNames } from "../principals.ts"
 import { IdentitySettings } from "../settings.ts"
-import type { Invalid, Verdict, VerifyToken } from "../verdict.ts"
 import {
   type Asker,
   IdentityUnavailable,
+  type Invalid,
   identificationMillis,
-  type TooManyFailures
+  type Known,
+  type TooManyFailures,
+  type Verdict,
+  type VerifyToken
 } from "../verdict.ts"
-import { credentialKeys } from "./credential-key.ts"
 import { Failures } from "./failures.ts"
-import { type KnownVerdicts, makeKnownVerdicts } from "./known-verdicts.ts"
-import { makeSharedVerdicts, type SharedVerdicts } from "./shared-verdicts.ts"
 
 /** About 300 bytes each. */
 const invalidMax = 5_000
@@ -35,7 +38,7 @@ const waitingMax = 1_000
 const addressesMax = 20_000
 
 /** How one policy verifies tokens. */
-export interface Verifier {
+interface Verifier {
   readonly policy: string
   /**
    * The settings on which a verdict depends, such as the audience: other settings, other entries.
@@ -250,3 +253,68 @@ export class Verifications extends Context.Service<
     })
   )
 }
+
+// Verdicts on verified tokens, within a share of the memory of all caches.
+
+/** Bytes of V8's heap (measured): a verdict with its key; a name, without its characters. */
+const verdictBytes = 500
+const groupBytes = 32
+
+const bytesOf = ({ groups, rights, user }: Known): number =>
+  [user, ...groups, ...(rights?.channels ?? [])].reduce(
+    (sum, text) => sum + groupBytes + text.length,
+    verdictBytes
+  )
+
+interface KnownVerdicts {
+  /** The verdict of a key, unless it expired before `now`. Times are monotonic milliseconds. */
+  readonly get: (key: string, now: number) => Known | undefined
+  readonly set: (key: string, verdict: Known, until: number) => void
+}
+
+const makeKnownVerdicts = Effect.map(Caches, (caches): KnownVerdicts => {
+  const memory = new MemoryCache<Known>(caches.share("logins"), 1)
+  return {
+    get: (key, now) => memory.get(key, now),
+    set: (key, verdict, until) => memory.set(key, verdict, bytesOf(verdict), until)
+  }
+})
+
+// Verdicts in the bucket `cache`, which all gateways share. A failure of the bucket never fails a
+// request: the token is verified instead.
+
+const readTimeout = "500 millis"
+const writeTimeout = "5 seconds"
+
+interface SharedVerdict {
+  readonly known: Known
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
+type SharedVerdicts = Effect.Success<typeof makeSharedVerdicts>
+
+const makeSharedVerdicts = Effect.map(Buckets, (buckets) => ({
+  /** A verdict that holds at `now`. */
+  read: (key: string, now: number): Effect.Effect<SharedVerdict | undefined> =>
+    buckets.get("cache", keys.verification(key)).pipe(
+      Effect.timeout(readTimeout),
+      Effect.map((entry) => (entry && entry.value.until > now ? entry.value : undefined)),
+      Effect.orElseSucceed(() => undefined)
+    ),
+  write: (key: string, { known, until }: SharedVerdict, now: number) =>
+    buckets
+      .put("cache", keys.verification(key), { v: 1, known, until }, 0, {
+        ttlSeconds: Math.ceil((until - now) / 1000)
+      })
+      .pipe(Effect.timeout(writeTimeout), Effect.ignore)
+}))
+
+// The keys under which verdicts on credentials are remembered: no token is in memory or in NATS
+// longer than its request.
+
+/** A function from texts to one key, 43 characters. No text may hold a line feed but the last. */
+export const credentialKeys = Effect.map(useridSecret, (secret) => {
+  const hmac = hmacFor(secret, "bellcast verification")
+  return (...texts: ReadonlyArray<string | number>): string => hmac(texts.join("\n"), "base64url")
+})
