@@ -1,7 +1,10 @@
 // Identifies callers: the first policy that knows the request's credentials decides.
+
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { LruCache } from "#basics/bounded.ts"
 import { natsPolicy, nobodyIdFault } from "#domain/publisher.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated, authenticationsOf } from "#telemetry/request-metrics.ts"
@@ -18,11 +21,12 @@ import {
 } from "./principals.ts"
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
 import { claimsOf } from "./tokens/jwt.ts"
-import type { IdentityUnavailable, TooManyFailures } from "./verdict.ts"
+import { ownTokenPrefix } from "./tokens/own-token.ts"
 import {
   type Asking,
   type Credentials,
   credentialsOf,
+  type IdentityUnavailable,
   type Invalid,
   identificationMillis,
   invalidBecause,
@@ -30,12 +34,11 @@ import {
   type Known,
   known,
   type TokenRights,
+  type TooManyFailures,
   type Verdict
 } from "./verdict.ts"
-import { candidates } from "./verification/bearer.ts"
 import { Failures } from "./verification/failures.ts"
-import { makeTokenOwners } from "./verification/token-owners.ts"
-import { Verifications } from "./verification/verifications.ts"
+import { credentialKeys, Verifications } from "./verification/verifications.ts"
 
 export interface User {
   /** `<policy>:<id>` */
@@ -208,3 +211,67 @@ export class Identity extends Context.Service<
     Layer.provide(IdentitySettings.layer)
   )
 }
+
+// Which policies are asked about a request. A token goes to the policies that it names, so that a
+// secret of ours never reaches somebody else's server.
+
+/**
+ * RFC 6750 section 2.1. Other texts are not sent or decoded: decoders of base64 skip blanks, so a
+ * valid token would have any number of spellings, each with a verification of its own.
+ */
+const isWellFormed = (token: string): boolean => /^[A-Za-z0-9._~+/-]+=*$/.test(token)
+
+/** The policies to ask, in order. */
+const candidates = (
+  policies: ReadonlyArray<Policy>,
+  { scheme, token }: Credentials
+): ReadonlyArray<Policy> => {
+  if (scheme !== "bearer" || !isWellFormed(token))
+    return policies.filter(({ bearer }) => bearer === undefined)
+  const named = policies.filter(({ bearer }) => bearer?.kind === "local" && bearer.isFor(token))
+  if (named.length > 0) return named
+  return token.startsWith(ownTokenPrefix)
+    ? []
+    : policies.filter(({ bearer }) => bearer?.kind !== "local")
+}
+
+// Remembers which of several remote policies knows a token, and asks that one first. Else each
+// token of the last policy would be sent to all servers before it, every ten seconds.
+
+/** About 150 bytes each. */
+const ownersMax = 20_000
+
+const isRemote = ({ bearer }: Policy): boolean => bearer?.kind === "remote"
+
+export const makeTokenOwners = Effect.gen(function* () {
+  const keyOf = yield* credentialKeys
+  const { authVerificationTtlSeconds } = yield* IdentitySettings
+  const owners = new LruCache<string>(ownersMax)
+  const ownerOf = (token: string, now: number) => owners.get(keyOf("owner", token), now)
+
+  /** The policies in the order in which they are asked about these credentials. */
+  const order = Effect.fnUntraced(function* (
+    policies: ReadonlyArray<Policy>,
+    { token }: Credentials
+  ) {
+    if (policies.filter(isRemote).length < 2) return policies
+    const owner = ownerOf(token, yield* Clock.currentTimeMillis)
+    if (owner === undefined) return policies
+    const isLater = (policy: Policy) => isRemote(policy) && policy.name !== owner
+    return [...policies.filter((each) => !isLater(each)), ...policies.filter(isLater)]
+  })
+
+  /** Remembers the policy that knew the token, for as long as a verification holds. */
+  const knew = Effect.fnUntraced(function* (
+    policies: ReadonlyArray<Policy>,
+    { token }: Credentials,
+    policy: Policy
+  ) {
+    if (!isRemote(policy) || policy === policies.find(isRemote)) return
+    const now = yield* Clock.currentTimeMillis
+    // Never extended by use: the order in the setting counts again after this time.
+    if (ownerOf(token, now) === policy.name) return
+    owners.set(keyOf("owner", token), policy.name, now + authVerificationTtlSeconds * 1000)
+  })
+  return { order, knew }
+})
