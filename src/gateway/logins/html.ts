@@ -1,9 +1,9 @@
 // The HTML pages of logins, for people: the question before a mail goes out, and why a login ended.
-import { loginErrors } from "#identity/login/login-errors.ts"
 import {
   type LoginError,
   type LoginPages,
   loginErrorCode,
+  loginErrors,
   type Question
 } from "#identity/login/pages.ts"
 import { html, pageHead, pagePolicy, pageStyle, pageType } from "../html.ts"

@@ -5,8 +5,8 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Identity } from "#identity/identity.ts"
-import { loginErrors } from "#identity/login/login-errors.ts"
 import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
+import { loginErrors } from "#identity/login/pages.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { type ApiRequest, type Call, prefersHtml, prefersJson, readForm } from "../http/request.ts"
 import {

@@ -15,9 +15,15 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { hmacFor, useridSecret } from "../principals.ts"
 import { isLoopback } from "../provider/url.ts"
 import { IdentityUnavailable } from "../verdict.ts"
-import { codeOfProvider, type LoginErrorCode } from "./login-errors.ts"
-import { LoginFailed, type LoginPages, LoginRefused, loginErrorCode } from "./pages.ts"
-import { withError } from "./redirect.ts"
+import {
+  codeOfProvider,
+  type LoginErrorCode,
+  LoginFailed,
+  type LoginPages,
+  LoginRefused,
+  loginErrorCode,
+  withError
+} from "./pages.ts"
 
 /** A mail may take minutes. Brokers of Portier keep a login as long. */
 const lifeSeconds = 900

@@ -15,8 +15,7 @@ import { claimsOf } from "../tokens/jwt.ts"
 import type { VerifyToken } from "../verdict.ts"
 import { IdentityUnavailable, identificationMillis, TooManyFailures } from "../verdict.ts"
 import { makeBrowserStates } from "./browser-state.ts"
-import { type OpenidPages, type Visit, wrongField } from "./pages.ts"
-import { redirectFault, withToken } from "./redirect.ts"
+import { type OpenidPages, redirectFault, type Visit, withToken, wrongField } from "./pages.ts"
 
 export interface OpenidLogin {
   readonly name: string

@@ -2,8 +2,9 @@
 // back to the site's page, with a token in the fragment of the URL.
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
+import { matchesGlob } from "#basics/wildcard.ts"
+import { isLoopback } from "../provider/url.ts"
 import type { IdentityUnavailable, TooManyFailures } from "../verdict.ts"
-import type { LoginErrorCode } from "./login-errors.ts"
 
 /** A browser that wants to log in, or returns from the provider. */
 export interface Visit {
@@ -20,7 +21,7 @@ export interface Visit {
 }
 
 /** Where to send the browser, and the cookie that it gets. */
-export interface Departure {
+interface Departure {
   readonly location: string
   readonly setCookie: string
 }
@@ -88,3 +89,97 @@ export type LoginPages = OpenidPages | PortierPages
 /** A parameter of a request cannot be used. */
 export const wrongField = (field: string, description: string) =>
   new LoginRefused({ code: "invalid_request", field, description })
+
+// Why a login ended without a token: what a page gets instead of one, and what people read. Pure.
+
+const needsUser = "The login provider has a question for you. Please log in again."
+
+/**
+ * The sentences of all errors. Their codes are those of RFC 6749 section 4.1.2.1 and of OpenID
+ * Connect Core section 3.1.2.6 where one fits; `expired` and `other_browser` are ours. Pages get
+ * no `other_browser`: only a browser that began a login is sent to one.
+ */
+export const loginErrors = {
+  access_denied: "The login was cancelled, or the login provider refused it.",
+  login_required: "Nobody is logged in at the login provider.",
+  interaction_required: needsUser,
+  consent_required: needsUser,
+  account_selection_required: needsUser,
+  expired: "This login took longer than 15 minutes. Please log in again.",
+  invalid_request: "This login is over, or a later one took its place. Please log in again.",
+  other_browser: "This browser did not begin this login, or it is over.",
+  server_error:
+    "This service cannot use what the login provider says. Its log tells the operator why.",
+  temporarily_unavailable: "Logins do not work at the moment. Please try again in a few minutes."
+} as const
+
+export type LoginErrorCode = keyof typeof loginErrors
+
+/** Errors that providers send, and that say as much to the page as ours. */
+const passedOn: ReadonlyArray<LoginErrorCode> = [
+  "access_denied",
+  "login_required",
+  "interaction_required",
+  "consent_required",
+  "account_selection_required",
+  "temporarily_unavailable"
+]
+
+/** Our code for an error of the provider. Others mean that we did not get along. */
+export const codeOfProvider = (error: string): LoginErrorCode =>
+  passedOn.find((code) => code === error) ?? "server_error"
+
+// To which pages a login may return: whoever gets the browser there gets the token. Pure.
+
+/** Browsers store cookies of at most 4,096 bytes; that of a login holds the redirect in base64. */
+const charsMax = 2_000
+
+/** Why a text is no pattern of hosts. */
+export const hostPatternFault = (pattern: string): string | undefined =>
+  /^[a-z0-9*.-]*[a-z0-9][a-z0-9.-]*(:\d{1,5})?$/.test(pattern) && !/:0*(80|443)$/.test(pattern)
+    ? undefined
+    : "Expected a host in lower case such as app.example.org, *.example.org or localhost:3000, " +
+      "without a default port"
+
+/** Why a browser must not be sent to a URL with a token. */
+export const redirectFault = (text: string, hosts: ReadonlyArray<string>): string | undefined => {
+  if (text.length > charsMax) return `Must have at most ${charsMax} characters`
+  // Browsers read "https:\\host" and "https:/host" as URLs, too, and skip tabs and line breaks.
+  const isPlain = /^[!-[\]-~]+$/.test(text) && /^https?:\/\/[^/?#@]+([/?#]|$)/i.test(text)
+  const url = isPlain ? URL.parse(text) : null
+  if (url === null) return "Must be an absolute URL in ASCII, without a login"
+  if (url.protocol !== "https:" && !isLoopback(url)) return "Must begin with https://"
+  const isAllowed = hosts.some((pattern) => matchesGlob(pattern, url.host))
+  return isAllowed ? undefined : "The host is not allowed"
+}
+
+/** Whether a page is on one of the hosts. `page`: its URL or origin. */
+export const isPageAt = (page: string, hosts: ReadonlyArray<string>): boolean =>
+  redirectFault(URL.parse(page)?.origin ?? "", hosts) === undefined
+
+/** A fragment without a name and `=` at its end. */
+const withoutName = (fragment: string): string => {
+  const end = fragment.length - 1
+  if (fragment[end] !== "=") return fragment
+  let start = end
+  while (start > 0 && !"#/?&=".includes(fragment[start - 1]!)) start--
+  return start === end ? fragment : fragment.slice(0, start)
+}
+
+/**
+ * The URL with an error where `withToken` puts the token: of a fragment that ends in `token=`, that
+ * name goes.
+ */
+export const withError = (redirect: string, code: LoginErrorCode): string => {
+  const { href } = new URL(redirect)
+  const [page = "", ...fragment] = href.split("#")
+  const before = withoutName(fragment.join("#"))
+  const description = encodeURIComponent(loginErrors[code])
+  return `${page}#${before}error=${code}&error_description=${description}`
+}
+
+/** The URL with the token behind its fragment, as the URL parser writes it. */
+export const withToken = (redirect: string, token: string): string => {
+  const { href } = new URL(redirect)
+  return `${href}${href.includes("#") ? "" : "#"}${encodeURIComponent(token)}`
+}

@@ -9,9 +9,17 @@ import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { type Claims, lateFault, partiesOf, timeFault } from "../tokens/claims.ts"
 import { claimsOf, claimsOfIssuer } from "../tokens/jwt.ts"
 import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
-import type { LoginErrorCode } from "./login-errors.ts"
-import { LoginRefused, type PortierPages, TooManyLogins, type Visit, wrongField } from "./pages.ts"
-import { isPageAt, redirectFault, withToken } from "./redirect.ts"
+import type { LoginErrorCode } from "./pages.ts"
+import {
+  isPageAt,
+  LoginRefused,
+  type PortierPages,
+  redirectFault,
+  TooManyLogins,
+  type Visit,
+  withToken,
+  wrongField
+} from "./pages.ts"
 import type { Sessions } from "./sessions.ts"
 
 export interface PortierLogin {

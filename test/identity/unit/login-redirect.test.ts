@@ -1,7 +1,7 @@
 // To which pages a login may return, and how mail addresses become one user.
 import { assert, describe, it } from "vitest"
+import { hostPatternFault, redirectFault, withError, withToken } from "#identity/login/pages.ts"
 import { brokerUrl } from "#identity/login/portier-login.ts"
-import { hostPatternFault, redirectFault, withError, withToken } from "#identity/login/redirect.ts"
 import { normalAddress } from "#identity/principals.ts"
 
 const hosts = ["app.example.org", "*.example.net", "localhost:3000"]
