@@ -1,17 +1,22 @@
 // The login pages of Portier (OpenID Connect's implicit flow with form_post): a broker proves that
 // the user receives mail at an address, and the browser returns with an identity token.
+
+import { randomBytes } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { makeRate } from "#basics/limits.ts"
-import { monotonicMillis } from "#clock/clocks.ts"
-import { normalAddress } from "../principals.ts"
+import { makeRate } from "#basics/rate.ts"
+import { monotonicMillis } from "#clock/monotonic.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { keys } from "#streams/buckets.ts"
+import { hmacFor, normalAddress, useridSecret, userNames } from "../principals.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { type Claims, lateFault, partiesOf, timeFault } from "../tokens/claims.ts"
 import { claimsOf, claimsOfIssuer } from "../tokens/jwt.ts"
+import { IdentityUnavailable, invalidToken, type Verdict } from "../verdict.ts"
 import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
-import type { LoginErrorCode } from "./pages.ts"
 import {
   isPageAt,
+  type LoginErrorCode,
   LoginRefused,
   type PortierPages,
   redirectFault,
@@ -20,9 +25,8 @@ import {
   withToken,
   wrongField
 } from "./pages.ts"
-import type { Sessions } from "./sessions.ts"
 
-export interface PortierLogin {
+interface PortierLogin {
   readonly name: string
   /** The broker, as its tokens name it. */
   readonly issuer: string
@@ -48,7 +52,7 @@ const hasDomain = (text: string): boolean => {
   return name !== "" && others.length === 0 && dot !== -1 && dot < domain.length - 1
 }
 
-export const isAddress = (text: unknown): text is string =>
+const isAddress = (text: unknown): text is string =>
   typeof text === "string" &&
   Buffer.byteLength(text) <= addressBytesMax &&
   !/[\s\p{Cc}\p{Cf}"<>]/u.test(text) &&
@@ -180,4 +184,45 @@ export const portierPages = Effect.fnUntraced(function* (
     return { location: withToken(state.redirect, session), setCookie: states.cleared }
   })
   return { at: "portier", ask, begin, finish, returnOf: states.returnOf } satisfies PortierPages
+})
+
+// Sessions of browsers that logged in: a random token, stored in the bucket `cache` under its HMAC.
+
+const tokenBytes = 32
+const timeout = "5 seconds"
+
+type Sessions = Effect.Success<ReturnType<typeof makeSessions>>
+
+/** Sessions of a policy. They last `ttlSeconds`, however they are used. */
+export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeconds: number) {
+  const buckets = yield* Buckets
+  const secret = yield* useridSecret
+  const nameOf = userNames(secret)
+  const hmac = hmacFor(secret, `bellcast session ${policy}`)
+  const keyOf = (token: string) => keys.session(hmac(token, "base64url"))
+  const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
+
+  /** Opens a session of a user; returns its token, 64 hexadecimal digits. */
+  const open = Effect.fnUntraced(function* (user: string) {
+    const token = randomBytes(tokenBytes).toString("hex")
+    const until = (yield* Clock.currentTimeMillis) + ttlSeconds * 1000
+    yield* buckets
+      .put("cache", keyOf(token), { v: 1, until, user: nameOf(user) }, 0, { ttlSeconds })
+      .pipe(Effect.timeout(timeout), Effect.mapError(unavailable))
+    return token
+  })
+
+  /** The user of a token. */
+  const find = Effect.fnUntraced(function* (
+    token: string
+  ): Effect.fn.Return<Verdict, IdentityUnavailable> {
+    const entry = yield* buckets
+      .get("cache", keyOf(token))
+      .pipe(Effect.timeout(timeout), Effect.mapError(unavailable))
+    const session = entry?.value
+    const isOver = session === undefined || session.until <= (yield* Clock.currentTimeMillis)
+    if (isOver) return invalidToken
+    return { _tag: "Known", user: session.user, groups: [], expiresAt: session.until }
+  })
+  return { open, find }
 })
