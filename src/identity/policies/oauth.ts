@@ -15,12 +15,12 @@ import { settingPrefix } from "../settings.ts"
 import {
   type Claims,
   claimPathFault,
+  coversAll,
   isForUs,
   knownAt,
   textsOf,
   timeFault
 } from "../tokens/claims.ts"
-import { coversAll } from "../tokens/scopes.ts"
 import { IdentityUnavailable, insufficientScope, invalidBecause, type Verdict } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 

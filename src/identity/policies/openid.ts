@@ -15,13 +15,13 @@ import { providerUrlFault } from "../provider/url.ts"
 import {
   type Claims,
   claimPathFault,
+  coversAll,
   isForUs,
   knownAt,
   textsOf,
   timeFault
 } from "../tokens/claims.ts"
 import { claimsOfIssuer, headerOf, isMeantFor } from "../tokens/jwt.ts"
-import { coversAll } from "../tokens/scopes.ts"
 import {
   IdentityUnavailable,
   type Invalid,

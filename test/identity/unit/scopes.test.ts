@@ -1,6 +1,6 @@
 // Which scopes cover which: the rules of contract section 7.4.
 import { assert, describe, it } from "vitest"
-import { coversAll } from "#identity/tokens/scopes.ts"
+import { coversAll } from "#identity/tokens/claims.ts"
 
 const cases: ReadonlyArray<readonly [provided: string, required: string, covered: boolean]> = [
   ["a", "a", true],
