@@ -12,7 +12,7 @@ import {
   tokenChannelsFault,
   tokenNameFault
 } from "#domain/access-token.ts"
-import { freshToken, hashOfToken } from "#identity/tokens/own-token.ts"
+import { freshToken, hashOfToken } from "#identity/policies/token.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"

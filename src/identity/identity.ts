@@ -10,6 +10,7 @@ import type { UserToken } from "#streams/tokens.ts"
 import { authenticated, authenticationsOf } from "#telemetry/request-metrics.ts"
 import { kinds } from "./kinds.ts"
 import { ownPolicy } from "./policies/own-module.ts"
+import { ownTokenPrefix } from "./policies/token.ts"
 import type { Policy } from "./policy.ts"
 import {
   isAddressHmac,
@@ -21,7 +22,6 @@ import {
 } from "./principals.ts"
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
 import { claimsOf } from "./tokens/jwt.ts"
-import { ownTokenPrefix } from "./tokens/own-token.ts"
 import {
   type Asking,
   type Credentials,

@@ -3,7 +3,7 @@
 import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { assert, it } from "vitest"
-import { freshToken, hashOfToken } from "#identity/tokens/own-token.ts"
+import { freshToken, hashOfToken } from "#identity/policies/token.ts"
 import { broadcastPath, changesOfData, resultOf } from "../support/broadcast-states.ts"
 import { call, publishAt, until } from "../support/client.ts"
 import { connectAdmin } from "../support/nats-admin.ts"

@@ -42,7 +42,7 @@ const made = {
   "src/gateway/batch.ts": "the version of the API",
   "src/gateway/listing/select.ts": "the operators of filters",
   "src/identity/kinds.ts": "names of settings",
-  "src/identity/tokens/own-token.ts": "lengths",
+  "src/identity/policies/token.ts": "lengths",
   "src/telemetry/redaction.ts": "parts of one pattern"
 }
 

@@ -10,7 +10,7 @@ import {
   tokenChannelsFault,
   tokenNameFault
 } from "#domain/access-token.ts"
-import { hashOfToken, isOwnToken, tokenOf } from "#identity/tokens/own-token.ts"
+import { hashOfToken, isOwnToken, tokenOf } from "#identity/policies/token.ts"
 
 const bytes = fc.uint8Array({ minLength: 32, maxLength: 32 })
 
