@@ -13,7 +13,7 @@ import { settingsFault } from "#settings/every-setting.ts"
 import { keys } from "#streams/buckets.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { hmacFor, useridSecret } from "../principals.ts"
-import { isLoopback } from "../provider/url.ts"
+import { isLoopback } from "../provider/client.ts"
 import { IdentityUnavailable } from "../verdict.ts"
 import {
   codeOfProvider,

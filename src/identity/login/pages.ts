@@ -3,7 +3,7 @@
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import { matchesGlob } from "#basics/wildcard.ts"
-import { isLoopback } from "../provider/url.ts"
+import { isLoopback } from "../provider/client.ts"
 import type { IdentityUnavailable, TooManyFailures } from "../verdict.ts"
 
 /** A browser that wants to log in, or returns from the provider. */

@@ -8,9 +8,15 @@ import type { Values } from "#settings/every-setting.ts"
 import { checkedText, words } from "#settings/values.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { bearerPolicy, type Policy } from "../policy.ts"
-import { hostOf, makeSend, type ProviderResponse, type Send } from "../provider/client.ts"
-import { type ClientLogin, makeClientLogin } from "../provider/client-login.ts"
-import { providerUrlFault } from "../provider/url.ts"
+import {
+  type ClientLogin,
+  hostOf,
+  makeClientLogin,
+  makeSend,
+  type ProviderResponse,
+  providerUrlFault,
+  type Send
+} from "../provider/client.ts"
 import { settingPrefix } from "../settings.ts"
 import {
   type Claims,

@@ -9,9 +9,8 @@ import { checkedText, someWords, words } from "#settings/values.ts"
 import { openidPages } from "../login/openid-login.ts"
 import { hostPatternFault } from "../login/pages.ts"
 import { bearerPolicy, type Policy } from "../policy.ts"
-import { hostOf, makeSend, type Send } from "../provider/client.ts"
+import { hostOf, makeSend, providerUrlFault, type Send } from "../provider/client.ts"
 import { type KeySet, makeKeySet } from "../provider/key-set.ts"
-import { providerUrlFault } from "../provider/url.ts"
 import {
   type Claims,
   claimPathFault,

@@ -12,7 +12,7 @@ import { isObject, type JsonObject } from "#basics/json.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { IdentityUnavailable } from "../verdict.ts"
 import type { Send } from "./client.ts"
-import { discoveredUrlFault } from "./url.ts"
+import { discoveredUrlFault } from "./client.ts"
 
 /** Keys are fetched again after this time, and for a key id that they lack. */
 const freshMillis = 600_000

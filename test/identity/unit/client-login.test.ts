@@ -10,8 +10,7 @@ import { Effect, Option, Redacted } from "effect"
 import { jwtVerify } from "jose"
 import { expect, it, onTestFinished } from "vitest"
 import { introspection } from "#identity/policies/oauth.ts"
-import { makeSend } from "#identity/provider/client.ts"
-import { makeClientLogin } from "#identity/provider/client-login.ts"
+import { makeClientLogin, makeSend } from "#identity/provider/client.ts"
 import { folderWith } from "#test/folder.ts"
 
 /** A server that is overloaded at each first request, and what it got. */

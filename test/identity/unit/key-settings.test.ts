@@ -3,7 +3,7 @@ import { generateKeyPairSync } from "node:crypto"
 import { Effect, Option } from "effect"
 import { expect, it } from "vitest"
 import { signed } from "#identity/policies/signed.ts"
-import { makeClientLogin } from "#identity/provider/client-login.ts"
+import { makeClientLogin } from "#identity/provider/client.ts"
 
 const pem = generateKeyPairSync("ed25519")
   .privateKey.export({ type: "pkcs8", format: "pem" })

@@ -8,8 +8,12 @@ import { setDefaultCACertificates } from "node:tls"
 import { Effect } from "effect"
 import { beforeEach, describe, expect, it } from "vitest"
 import type { Resolve } from "#basics/address-filter.ts"
-import { makeSend, type ProviderRequest } from "#identity/provider/client.ts"
-import { discoveredUrlFault, providerUrlFault } from "#identity/provider/url.ts"
+import {
+  discoveredUrlFault,
+  makeSend,
+  type ProviderRequest,
+  providerUrlFault
+} from "#identity/provider/client.ts"
 import { testCertificate } from "../../support/tls.ts"
 
 /** Every name leads to this machine, as it can once somebody else decides what a name is. */
