@@ -1,5 +1,4 @@
 // Identifies callers: the first policy that knows the request's credentials decides.
-
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -23,9 +22,7 @@ import {
 import { IdentitySettings, kindOf, type NamedPolicy } from "./settings.ts"
 import { claimsOf } from "./tokens/jwt.ts"
 import {
-  type Asking,
   type Credentials,
-  credentialsOf,
   type IdentityUnavailable,
   type Invalid,
   identificationMillis,
@@ -63,97 +60,16 @@ export interface Identified {
   readonly invalid: ReadonlyMap<string, Invalid>
 }
 
+/** The request as the gateway has it. */
+export interface Asking
+  extends Pick<Credentials, "headers" | "address" | "fromTrustedProxy" | "isRepeated"> {
+  /** The headers that arrived on the connection. */
+  readonly received: Credentials["headers"]
+  /** The source that sends the request on NATS; unset over HTTP. */
+  readonly source?: string
+}
+
 type Failure = IdentityUnavailable | TooManyFailures
-
-const makePolicy = ({ module, name }: NamedPolicy) =>
-  module === undefined ? kinds[kindOf(name)!].make(name) : ownPolicy(name, module)
-
-/** A function from what a policy knows to the caller. */
-const makeCallers = (secret: string) => {
-  const pseudonymOf = pseudonyms(secret)
-  const nameOf = userNames(secret)
-  type From = Pick<Policy, "name" | "verifies">
-  return ({ name: policy, verifies: verified }: From, known: Known): Caller => {
-    const id = `${policy}:${nameOf(known.user)}`
-    const { groups, rights } = known
-    const principals = principalsOf(id, policy, groups.map(nameOf))
-    return { id, policy, verified, user: pseudonymOf(id), principals, ...(rights && { rights }) }
-  }
-}
-
-/** The functions that read the id of a user, or one with a mail address in it. */
-const makeUsers = (secret: string, policies: ReadonlyArray<NamedPolicy>) => {
-  const pseudonymOf = pseudonyms(secret)
-  const nameOf = userNames(secret)
-  const read = (given: string) => {
-    const [, policy, name = ""] = /^([^:]*):(.*)$/s.exec(given) ?? []
-    const isOurs = policies.some((each) => each.name === policy)
-    if (!isOurs || nobodyIdFault(given) !== undefined) return undefined
-    return isAddressHmac(name) || isUser(name) ? { policy, name } : undefined
-  }
-  return {
-    isUserId: (given: string): boolean => read(given) !== undefined,
-    userOf: (given: string): User | undefined => {
-      const found = read(given)
-      if (found === undefined) return undefined
-      const id = `${found.policy}:${nameOf(found.name)}`
-      return { id, user: pseudonymOf(id) }
-    }
-  }
-}
-
-/** The policy of callers on NATS, which checked who they are. */
-const sources = { name: natsPolicy, verifies: true }
-
-/** The verdicts of the policies on one request so far. */
-interface Asked {
-  readonly invalid: Map<string, Invalid>
-  failure: Failure | undefined
-}
-
-/** Asks one policy. One that is unavailable is passed over, unless nobody else knows the caller. */
-const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credentials, asked: Asked) {
-  const verdict: Verdict | undefined = yield* Effect.catch(
-    policy.identify(credentials),
-    (error) => {
-      asked.failure ??= error
-      authenticated(policy.name, "unavailable")
-      return Effect.succeed(undefined)
-    }
-  )
-  if (verdict === undefined) return undefined
-  authenticated(policy.name, verdict._tag === "Known" ? "known" : "invalid")
-  if (verdict._tag === "Known") return verdict
-  asked.invalid.set(policy.name, verdict)
-  return undefined
-})
-
-/**
- * Whether a request without a user is a failure of its address: there were credentials, in
- * Authorization or in headers that a policy refused, and every policy could say. While a server is
- * away, its tokens may be good.
- */
-const isFailure = ({ headers }: Credentials, { failure, invalid }: Asked): boolean =>
-  failure === undefined && ((headers["authorization"] ?? "") !== "" || invalid.size > 0)
-
-/** The errors by policy. A bearer token that names no policy is invalid for each of them. */
-const invalidOf = (
-  policies: ReadonlyArray<Policy>,
-  { scheme, token }: Credentials,
-  { invalid }: Asked
-): Asked["invalid"] => {
-  if (scheme !== "bearer" || invalid.size > 0) return invalid
-  const bearers = policies.filter(({ bearer }) => bearer !== undefined)
-  const verdict =
-    claimsOf(token) === undefined
-      ? invalidToken
-      : invalidBecause("no policy takes tokens with this iss and aud")
-  return new Map(bearers.map(({ name }) => [name, verdict]))
-}
-
-/** The time for each policy, so that all who wait for somebody stay within the limit together. */
-const patienceOf = (policies: ReadonlyArray<Policy>): number =>
-  identificationMillis / Math.max(1, policies.filter(({ waits }) => waits === true).length)
 
 export class Identity extends Context.Service<
   Identity,
@@ -212,16 +128,17 @@ export class Identity extends Context.Service<
   )
 }
 
-// Which policies are asked about a request. A token goes to the policies that it names, so that a
-// secret of ours never reaches somebody else's server.
+/** The time for each policy, so that all who wait for somebody stay within the limit together. */
+const patienceOf = (policies: ReadonlyArray<Policy>): number =>
+  identificationMillis / Math.max(1, policies.filter(({ waits }) => waits === true).length)
+
+const makePolicy = ({ module, name }: NamedPolicy) =>
+  module === undefined ? kinds[kindOf(name)!].make(name) : ownPolicy(name, module)
 
 /**
- * RFC 6750 section 2.1. Other texts are not sent or decoded: decoders of base64 skip blanks, so a
- * valid token would have any number of spellings, each with a verification of its own.
+ * The policies to ask, in order. A token goes to the policies that it names, so that a secret of
+ * ours never reaches somebody else's server.
  */
-const isWellFormed = (token: string): boolean => /^[A-Za-z0-9._~+/-]+=*$/.test(token)
-
-/** The policies to ask, in order. */
 const candidates = (
   policies: ReadonlyArray<Policy>,
   { scheme, token }: Credentials
@@ -235,14 +152,19 @@ const candidates = (
     : policies.filter(({ bearer }) => bearer?.kind !== "local")
 }
 
-// Remembers which of several remote policies knows a token, and asks that one first. Else each
-// token of the last policy would be sent to all servers before it, every ten seconds.
+/**
+ * RFC 6750 section 2.1. Other texts are not sent or decoded: decoders of base64 skip blanks, so a
+ * valid token would have any number of spellings, each with a verification of its own.
+ */
+const isWellFormed = (token: string): boolean => /^[A-Za-z0-9._~+/-]+=*$/.test(token)
 
 /** About 150 bytes each. */
 const ownersMax = 20_000
 
-const isRemote = ({ bearer }: Policy): boolean => bearer?.kind === "remote"
-
+/**
+ * Remembers which of several remote policies knows a token, and asks that one first. Else each
+ * token of the last policy would be sent to all servers before it, every ten seconds.
+ */
 export const makeTokenOwners = Effect.gen(function* () {
   const keyOf = yield* credentialKeys
   const { authVerificationTtlSeconds } = yield* IdentitySettings
@@ -275,3 +197,105 @@ export const makeTokenOwners = Effect.gen(function* () {
   })
   return { order, knew }
 })
+
+const isRemote = ({ bearer }: Policy): boolean => bearer?.kind === "remote"
+
+/** The verdicts of the policies on one request so far. */
+interface Asked {
+  readonly invalid: Map<string, Invalid>
+  failure: Failure | undefined
+}
+
+/** Asks one policy. One that is unavailable is passed over, unless nobody else knows the caller. */
+const ask = Effect.fnUntraced(function* (policy: Policy, credentials: Credentials, asked: Asked) {
+  const verdict: Verdict | undefined = yield* Effect.catch(
+    policy.identify(credentials),
+    (error) => {
+      asked.failure ??= error
+      authenticated(policy.name, "unavailable")
+      return Effect.succeed(undefined)
+    }
+  )
+  if (verdict === undefined) return undefined
+  authenticated(policy.name, verdict._tag === "Known" ? "known" : "invalid")
+  if (verdict._tag === "Known") return verdict
+  asked.invalid.set(policy.name, verdict)
+  return undefined
+})
+
+/**
+ * Whether a request without a user is a failure of its address: there were credentials, in
+ * Authorization or in headers that a policy refused, and every policy could say. While a server is
+ * away, its tokens may be good.
+ */
+const isFailure = ({ headers }: Credentials, { failure, invalid }: Asked): boolean =>
+  failure === undefined && ((headers["authorization"] ?? "") !== "" || invalid.size > 0)
+
+/** The errors by policy. A bearer token that names no policy is invalid for each of them. */
+const invalidOf = (
+  policies: ReadonlyArray<Policy>,
+  { scheme, token }: Credentials,
+  { invalid }: Asked
+): Asked["invalid"] => {
+  if (scheme !== "bearer" || invalid.size > 0) return invalid
+  const bearers = policies.filter(({ bearer }) => bearer !== undefined)
+  const verdict =
+    claimsOf(token) === undefined
+      ? invalidToken
+      : invalidBecause("no policy takes tokens with this iss and aud")
+  return new Map(bearers.map(({ name }) => [name, verdict]))
+}
+
+/** The policy of callers on NATS, which checked who they are. */
+const sources = { name: natsPolicy, verifies: true }
+
+/** A function from what a policy knows to the caller. */
+const makeCallers = (secret: string) => {
+  const pseudonymOf = pseudonyms(secret)
+  const nameOf = userNames(secret)
+  type From = Pick<Policy, "name" | "verifies">
+  return ({ name: policy, verifies: verified }: From, known: Known): Caller => {
+    const id = `${policy}:${nameOf(known.user)}`
+    const { groups, rights } = known
+    const principals = principalsOf(id, policy, groups.map(nameOf))
+    return { id, policy, verified, user: pseudonymOf(id), principals, ...(rights && { rights }) }
+  }
+}
+
+/** The functions that read the id of a user, or one with a mail address in it. */
+const makeUsers = (secret: string, policies: ReadonlyArray<NamedPolicy>) => {
+  const pseudonymOf = pseudonyms(secret)
+  const nameOf = userNames(secret)
+  const read = (given: string) => {
+    const [, policy, name = ""] = /^([^:]*):(.*)$/s.exec(given) ?? []
+    const isOurs = policies.some((each) => each.name === policy)
+    if (!isOurs || nobodyIdFault(given) !== undefined) return undefined
+    return isAddressHmac(name) || isUser(name) ? { policy, name } : undefined
+  }
+  return {
+    isUserId: (given: string): boolean => read(given) !== undefined,
+    userOf: (given: string): User | undefined => {
+      const found = read(given)
+      if (found === undefined) return undefined
+      const id = `${found.policy}:${nameOf(found.name)}`
+      return { id, user: pseudonymOf(id) }
+    }
+  }
+}
+
+/** RFC 9110 section 11.4: a scheme, blanks, and what the scheme defines. */
+const authorization = /^([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)(?: +(.*))?$/s
+
+/**
+ * The credentials of a request. An entry of a batch may have an Authorization of its own; all other
+ * headers are those that arrived, as whoever sends the batch chooses the headers of its entries.
+ */
+export const credentialsOf = (asking: Asking): Credentials => {
+  const { address, fromTrustedProxy, isRepeated, received } = asking
+  const headers = { ...received, authorization: asking.headers["authorization"] }
+  const [, scheme = "", token = ""] =
+    authorization.exec(headers["authorization"]?.trim() ?? "") ?? []
+  const said = { headers, scheme: scheme.toLowerCase(), token: token.trim() }
+  const from = { address, fromTrustedProxy, isRepeated }
+  return { ...said, ...from, patienceMillis: identificationMillis }
+}

@@ -1,4 +1,5 @@
-// The ids of users and the principals of callers, made from what policies say.
+// Names made of what policies say, by HMACs with the user id secret: the ids of users without mail
+// addresses, the principals of callers, and the pseudonyms in subjects and keys.
 import { domainToASCII } from "node:url"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -6,48 +7,6 @@ import * as Redacted from "effect/Redacted"
 import { textHmac } from "#basics/hmac.ts"
 import { Settings } from "#config"
 import type { UserToken } from "#streams/tokens.ts"
-
-/** With A to Z in lower case, and no other letter. */
-const lowerAscii = (text: string): string =>
-  text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
-
-/**
- * The domain of an address in ASCII: DNS knows no other spelling. `domainToASCII` reads more than
- * domains: in `example.org/x` it stops at the slash, in `ex%61mple.org` it decodes, and it takes
- * `010` for an IPv4 address. Users with such texts must not become one, so those stay as they are.
- */
-const normalDomain = (text: string): string => {
-  const domain = lowerAscii(text)
-  const isAscii = /^[ -~]*$/.test(domain)
-  if (isAscii || !/^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(domain)) return domain
-  const ascii = domainToASCII(domain)
-  return ascii === "" || /^[\d.]+$/.test(ascii) ? domain : ascii
-}
-
-const normalWith = (address: string, lower: (local: string) => string): string => {
-  const at = address.lastIndexOf("@") + 1
-  return lower(address.slice(0, at)) + normalDomain(address.slice(at))
-}
-
-/**
- * A mail address as Portier's brokers write it: in lower case, with the domain in ASCII. Then all
- * spellings of one address are one user.
- */
-export const normalAddress = (address: string): string =>
-  normalWith(address, (local) => local.toLowerCase())
-
-/**
- * The address as a user. Before the @ only A to Z become lower case: Unicode's lower case makes one
- * of mailboxes that differ, such as those with K and with the Kelvin sign. Portier's brokers write
- * to the address in lower case, so that their users have no other.
- */
-const addressOfUser = (address: string): string => normalWith(address, lowerAscii)
-
-/**
- * Whether a name is the HMAC of an address. The @ marks it: every other name with an @ is replaced,
- * and policies refuse this one, so nobody who chooses a name can have somebody else's id.
- */
-export const isAddressHmac = (name: string): boolean => /^@[0-9a-f]{64}$/.test(name)
 
 /**
  * Replaces a user that holds a mail address by @ and its HMAC: a user's id stands in responses,
@@ -68,6 +27,48 @@ export const principalNames = (secret: string): ((principal: string) => string) 
     return prefix === "" ? principal : prefix + nameOf(principal.slice(prefix.length))
   }
 }
+
+/**
+ * Whether a name is the HMAC of an address. The @ marks it: every other name with an @ is replaced,
+ * and policies refuse this one, so nobody who chooses a name can have somebody else's id.
+ */
+export const isAddressHmac = (name: string): boolean => /^@[0-9a-f]{64}$/.test(name)
+
+/**
+ * The address as a user. Before the @ only A to Z become lower case: Unicode's lower case makes one
+ * of mailboxes that differ, such as those with K and with the Kelvin sign. Portier's brokers write
+ * to the address in lower case, so that their users have no other.
+ */
+const addressOfUser = (address: string): string => normalWith(address, lowerAscii)
+
+/**
+ * A mail address as Portier's brokers write it: in lower case, with the domain in ASCII. Then all
+ * spellings of one address are one user.
+ */
+export const normalAddress = (address: string): string =>
+  normalWith(address, (local) => local.toLowerCase())
+
+const normalWith = (address: string, lower: (local: string) => string): string => {
+  const at = address.lastIndexOf("@") + 1
+  return lower(address.slice(0, at)) + normalDomain(address.slice(at))
+}
+
+/**
+ * The domain of an address in ASCII: DNS knows no other spelling. `domainToASCII` reads more than
+ * domains: in `example.org/x` it stops at the slash, in `ex%61mple.org` it decodes, and it takes
+ * `010` for an IPv4 address. Users with such texts must not become one, so those stay as they are.
+ */
+const normalDomain = (text: string): string => {
+  const domain = lowerAscii(text)
+  const isAscii = /^[ -~]*$/.test(domain)
+  if (isAscii || !/^[a-z0-9.\u0080-\u{10ffff}-]+$/u.test(domain)) return domain
+  const ascii = domainToASCII(domain)
+  return ascii === "" || /^[\d.]+$/.test(ascii) ? domain : ascii
+}
+
+/** With A to Z in lower case, and no other letter. */
+const lowerAscii = (text: string): string =>
+  text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
 /** Principals come from a user's claims: so many, of so many bytes. */
 export const groupsMax = 100
@@ -103,6 +104,8 @@ export const principalsOf = (
 
 const userBytesMax = 200
 
+export const isUser = (user: unknown): user is string => userFault(user) === undefined
+
 /** Why a value of a policy is no user; undefined: it is one. Speaks of "the id". */
 export const userFault = (user: unknown): string | undefined => {
   if (user === undefined) return "is missing (an email counts only if it is verified)"
@@ -120,24 +123,18 @@ export const userFault = (user: unknown): string | undefined => {
 export const userTextOf = (value: unknown): unknown =>
   Number.isSafeInteger(value) ? String(value) : value
 
-export const isUser = (user: unknown): user is string => userFault(user) === undefined
-
-// The pseudonym of a user in subjects and keys. Only the holder of the secret can link it to the
-// user.
-
 /** 22 base64url characters have 132 bits: two users never get the same pseudonym. */
 const tokenLength = 22
 
 /**
- * A function from user ids to pseudonyms. With the secret itself for a key, a user name and a
- * password of basic auth, which anybody may choose, would yield the pseudonym of anybody.
+ * A function from user ids to pseudonyms, which only the holder of the secret can link to users.
+ * With the secret itself for a key, a user name and a password of basic auth, which anybody may
+ * choose, would yield the pseudonym of anybody.
  */
 export const pseudonyms = (secret: string): ((userId: string) => UserToken) => {
   const hmac = hmacFor(secret, "bellcast pseudonym")
   return (userId) => hmac(userId, "base64url").slice(0, tokenLength) as UserToken
 }
-
-// The user id secret, and the HMACs that are made with it.
 
 /** The secret; "" where none is set. */
 export const useridSecret = Effect.map(Settings, ({ useridHmacSecret }) =>

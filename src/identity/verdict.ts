@@ -1,59 +1,7 @@
-// The verdict of a policy on the credentials of a request.
+// What a policy gets from a request, and what it says: credentials, its verdict on them, and the
+// errors of one that cannot say.
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-
-/** The rights of a server's token. */
-export interface TokenRights {
-  /** Patterns of channels on which it publishes. */
-  readonly channels: ReadonlyArray<string>
-  /** Whether requests may name users. */
-  readonly users: boolean
-  readonly operator: boolean
-}
-
-/** A user whom a policy found. */
-export interface Known {
-  readonly _tag: "Known"
-  /** The user's id without the policy's prefix. */
-  readonly user: string
-  /** Names of groups, roles or scopes: each becomes a principal `group:<policy>:<name>`. */
-  readonly groups: ReadonlyArray<string>
-  /** The end of the credentials' validity, in milliseconds since the epoch. */
-  readonly expiresAt?: number
-  /** The rights of a token, which may do nothing else. Unset: as the settings and grants say. */
-  readonly rights?: TokenRights
-}
-
-/** Credentials that are meant for the policy and are not valid (RFC 6750 section 3.1). */
-export interface Invalid {
-  readonly _tag: "Invalid"
-  readonly error: "invalid_token" | "insufficient_scope"
-  /** The fault, for the developer who sent the token; never a part of it. */
-  readonly description?: string
-  /** Whether the credentials may become valid in a moment. Then the verdict is not cached. */
-  readonly isUnknown?: boolean
-}
-
-export type Verdict = Known | Invalid
-
-export const known = (user: string, groups: ReadonlyArray<string> = []): Known => ({
-  _tag: "Known",
-  user,
-  groups
-})
-
-export const invalidToken: Invalid = { _tag: "Invalid", error: "invalid_token" }
-export const unknownToken: Invalid = { ...invalidToken, isUnknown: true }
-export const insufficientScope: Invalid = { _tag: "Invalid", error: "insufficient_scope" }
-export const invalidBecause = (description: string): Invalid => ({ ...invalidToken, description })
-
-/** The verdict on a token that a client sends. */
-export type VerifyToken = (
-  token: string,
-  asker: Asker
-) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>
-
-// Reads the credentials of a request.
 
 /**
  * The longest time from a request to its caller, whatever the policies depend on: a request to a
@@ -82,33 +30,56 @@ export interface Credentials {
 /** The client that sends a token. */
 export type Asker = Pick<Credentials, "address" | "patienceMillis">
 
-/** RFC 9110 section 11.4: a scheme, blanks, and what the scheme defines. */
-const authorization = /^([A-Za-z][A-Za-z0-9!#$%&'*+.^_`|~-]*)(?: +(.*))?$/s
+export type Verdict = Known | Invalid
 
-/** The request as the gateway has it. */
-export interface Asking
-  extends Pick<Credentials, "headers" | "address" | "fromTrustedProxy" | "isRepeated"> {
-  /** The headers that arrived on the connection. */
-  readonly received: Credentials["headers"]
-  /** The source that sends the request on NATS; unset over HTTP. */
-  readonly source?: string
+/** A user whom a policy found. */
+export interface Known {
+  readonly _tag: "Known"
+  /** The user's id without the policy's prefix. */
+  readonly user: string
+  /** Names of groups, roles or scopes: each becomes a principal `group:<policy>:<name>`. */
+  readonly groups: ReadonlyArray<string>
+  /** The end of the credentials' validity, in milliseconds since the epoch. */
+  readonly expiresAt?: number
+  /** The rights of a token, which may do nothing else. Unset: as the settings and grants say. */
+  readonly rights?: TokenRights
 }
 
-/**
- * The credentials of a request. An entry of a batch may have an Authorization of its own; all other
- * headers are those that arrived, as whoever sends the batch chooses the headers of its entries.
- */
-export const credentialsOf = (asking: Asking): Credentials => {
-  const { address, fromTrustedProxy, isRepeated, received } = asking
-  const headers = { ...received, authorization: asking.headers["authorization"] }
-  const [, scheme = "", token = ""] =
-    authorization.exec(headers["authorization"]?.trim() ?? "") ?? []
-  const said = { headers, scheme: scheme.toLowerCase(), token: token.trim() }
-  const from = { address, fromTrustedProxy, isRepeated }
-  return { ...said, ...from, patienceMillis: identificationMillis }
+/** The rights of a server's token. */
+export interface TokenRights {
+  /** Patterns of channels on which it publishes. */
+  readonly channels: ReadonlyArray<string>
+  /** Whether requests may name users. */
+  readonly users: boolean
+  readonly operator: boolean
 }
 
-// Why a caller could not be identified, in the detail that others act on.
+/** Credentials that are meant for the policy and are not valid (RFC 6750 section 3.1). */
+export interface Invalid {
+  readonly _tag: "Invalid"
+  readonly error: "invalid_token" | "insufficient_scope"
+  /** The fault, for the developer who sent the token; never a part of it. */
+  readonly description?: string
+  /** Whether the credentials may become valid in a moment. Then the verdict is not cached. */
+  readonly isUnknown?: boolean
+}
+
+export const known = (user: string, groups: ReadonlyArray<string> = []): Known => ({
+  _tag: "Known",
+  user,
+  groups
+})
+
+export const invalidToken: Invalid = { _tag: "Invalid", error: "invalid_token" }
+export const unknownToken: Invalid = { ...invalidToken, isUnknown: true }
+export const insufficientScope: Invalid = { _tag: "Invalid", error: "insufficient_scope" }
+export const invalidBecause = (description: string): Invalid => ({ ...invalidToken, description })
+
+/** The verdict on a token that a client sends. */
+export type VerifyToken = (
+  token: string,
+  asker: Asker
+) => Effect.Effect<Verdict, IdentityUnavailable | TooManyFailures>
 
 /** The identity provider did not respond: the credentials could not be checked. */
 export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(

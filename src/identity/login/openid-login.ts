@@ -35,86 +35,6 @@ export interface OpenidLogin {
 
 const addressesMax = 20_000
 
-const redirectUri = (rootUrl: string, name: string) => `${rootUrl}/openid/${name}/token`
-
-/** The issuer's page for a login. `verifier`: of PKCE. */
-const issuerUrl = (
-  { clientId, name, parameters, scopes }: OpenidLogin,
-  endpoint: string,
-  { fields, rootUrl }: Visit,
-  state: string,
-  verifier: string
-): string => {
-  const url = new URL(endpoint)
-  const ours = {
-    response_type: "code",
-    client_id: clientId,
-    redirect_uri: redirectUri(rootUrl, name),
-    scope: scopes.join(" "),
-    state,
-    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
-    code_challenge_method: "S256",
-    ...(fields["prompt"] === "none" && { prompt: "none" })
-  }
-  for (const parameter of parameters) {
-    const [parameterName = "", ...value] = parameter.split("=")
-    url.searchParams.set(parameterName, value.join("="))
-  }
-  for (const [parameterName, value] of Object.entries(ours))
-    url.searchParams.set(parameterName, value)
-  return url.href
-}
-
-/** How requests to the token endpoint name us. */
-const clientOf = ({ clientId, clientSecret }: OpenidLogin): ClientLogin =>
-  Option.match(clientSecret, {
-    onNone: () => ({ headers: {}, fields: Effect.succeed({ client_id: clientId }) }),
-    onSome: (secret) => bySecret(clientId, Redacted.value(secret))
-  })
-
-/** Trades a code for an access token; undefined: the code is not valid. */
-const exchange = Effect.fnUntraced(function* (
-  login: OpenidLogin,
-  send: Send,
-  { token_endpoint: url }: Discovered,
-  form: Readonly<Record<"code" | "redirect_uri" | "code_verifier", string>>
-) {
-  const unavailable = (cause: string) => new IdentityUnavailable({ policy: login.name, cause })
-  if (url === undefined) return yield* unavailable("no token endpoint")
-  const grant = { grant_type: "authorization_code", ...form }
-  const request = { url, login: clientOf(login), form: grant, isSingle: true } as const
-  const { json, status } = yield* send(request)
-  const { access_token: token, error, token_type: type } = json ?? {}
-  if (status === 400 && error !== "invalid_client" && error !== "unauthorized_client")
-    return undefined
-  const isBearer = typeof type === "string" && type.toLowerCase() === "bearer"
-  return status === 200 && typeof token === "string" && isBearer
-    ? token
-    : yield* unavailable(`the token endpoint has status ${status}`)
-})
-
-/**
- * Whether a response lacks the `iss` that its issuer always sends (RFC 9207 section 2.4). An error
- * needs no such check, so users learn why their login ended while the issuer is away, too.
- */
-const lacksIss = (
-  { authorization_response_iss_parameter_supported: isNamed }: Discovered,
-  iss: string | undefined
-): boolean => iss === undefined && isNamed === true
-
-/** Bounds requests to the token endpoint that bring nothing. */
-export const makeAttempts = (max: number) => {
-  const failures = makeRate(max, 60_000, addressesMax)
-  return {
-    admit: Effect.fnUntraced(function* (address: string) {
-      const waitMillis = failures.wait(address, yield* monotonicMillis)
-      if (waitMillis > 0) return yield* new TooManyFailures({ waitMillis })
-    }),
-    failed: (address: string) =>
-      Effect.map(monotonicMillis, (now) => void failures.take(address, now))
-  }
-}
-
 export const openidPages = Effect.fnUntraced(function* (
   login: OpenidLogin,
   keySet: KeySet,
@@ -177,3 +97,83 @@ export const openidPages = Effect.fnUntraced(function* (
   })
   return { at: "openid", begin, finish, returnOf: states.returnOf } satisfies OpenidPages
 })
+
+/** Bounds requests to the token endpoint that bring nothing. */
+export const makeAttempts = (max: number) => {
+  const failures = makeRate(max, 60_000, addressesMax)
+  return {
+    admit: Effect.fnUntraced(function* (address: string) {
+      const waitMillis = failures.wait(address, yield* monotonicMillis)
+      if (waitMillis > 0) return yield* new TooManyFailures({ waitMillis })
+    }),
+    failed: (address: string) =>
+      Effect.map(monotonicMillis, (now) => void failures.take(address, now))
+  }
+}
+
+/** The issuer's page for a login. `verifier`: of PKCE. */
+const issuerUrl = (
+  { clientId, name, parameters, scopes }: OpenidLogin,
+  endpoint: string,
+  { fields, rootUrl }: Visit,
+  state: string,
+  verifier: string
+): string => {
+  const url = new URL(endpoint)
+  const ours = {
+    response_type: "code",
+    client_id: clientId,
+    redirect_uri: redirectUri(rootUrl, name),
+    scope: scopes.join(" "),
+    state,
+    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+    code_challenge_method: "S256",
+    ...(fields["prompt"] === "none" && { prompt: "none" })
+  }
+  for (const parameter of parameters) {
+    const [parameterName = "", ...value] = parameter.split("=")
+    url.searchParams.set(parameterName, value.join("="))
+  }
+  for (const [parameterName, value] of Object.entries(ours))
+    url.searchParams.set(parameterName, value)
+  return url.href
+}
+
+const redirectUri = (rootUrl: string, name: string) => `${rootUrl}/openid/${name}/token`
+
+/** Trades a code for an access token; undefined: the code is not valid. */
+const exchange = Effect.fnUntraced(function* (
+  login: OpenidLogin,
+  send: Send,
+  { token_endpoint: url }: Discovered,
+  form: Readonly<Record<"code" | "redirect_uri" | "code_verifier", string>>
+) {
+  const unavailable = (cause: string) => new IdentityUnavailable({ policy: login.name, cause })
+  if (url === undefined) return yield* unavailable("no token endpoint")
+  const grant = { grant_type: "authorization_code", ...form }
+  const request = { url, login: clientOf(login), form: grant, isSingle: true } as const
+  const { json, status } = yield* send(request)
+  const { access_token: token, error, token_type: type } = json ?? {}
+  if (status === 400 && error !== "invalid_client" && error !== "unauthorized_client")
+    return undefined
+  const isBearer = typeof type === "string" && type.toLowerCase() === "bearer"
+  return status === 200 && typeof token === "string" && isBearer
+    ? token
+    : yield* unavailable(`the token endpoint has status ${status}`)
+})
+
+/** How requests to the token endpoint name us. */
+const clientOf = ({ clientId, clientSecret }: OpenidLogin): ClientLogin =>
+  Option.match(clientSecret, {
+    onNone: () => ({ headers: {}, fields: Effect.succeed({ client_id: clientId }) }),
+    onSome: (secret) => bySecret(clientId, Redacted.value(secret))
+  })
+
+/**
+ * Whether a response lacks the `iss` that its issuer always sends (RFC 9207 section 2.4). An error
+ * needs no such check, so users learn why their login ended while the issuer is away, too.
+ */
+const lacksIss = (
+  { authorization_response_iss_parameter_supported: isNamed }: Discovered,
+  iss: string | undefined
+): boolean => iss === undefined && isNamed === true

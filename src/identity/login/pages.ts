@@ -1,5 +1,6 @@
-// The interface of login pages: a browser without a token is sent to the provider, and from there
-// back to the site's page, with a token in the fragment of the URL.
+// Login pages: a browser without a token is sent to the provider, and from there back to a page of
+// the site, with a token in the fragment of the URL. Here are their interface, the errors of a
+// login that ends without a token, and the pages to which it may return.
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import { matchesGlob } from "#basics/wildcard.ts"
@@ -26,52 +27,7 @@ interface Departure {
   readonly setCookie: string
 }
 
-/** A parameter or a page that cannot be used, or the provider's refusal. */
-export class LoginRefused extends Data.TaggedError("LoginRefused")<{
-  readonly code: LoginErrorCode
-  /** The parameter; undefined: another reason. */
-  readonly field?: string
-  readonly description: string
-}> {}
-
-/** The browser did not begin this login, or what it brings from the provider is not believed. */
-export class LoginFailed extends Data.TaggedError("LoginFailed")<{
-  readonly code: LoginErrorCode
-}> {}
-
-export class TooManyLogins extends Data.TaggedError("TooManyLogins")<{
-  /** Milliseconds until the next is allowed. */
-  readonly waitMillis: number
-}> {}
-
-export type LoginError =
-  | LoginRefused
-  | LoginFailed
-  | TooManyLogins
-  | TooManyFailures
-  | IdentityUnavailable
-
-/** The code of an error. What fails for another reason may work later. */
-export const loginErrorCode = (error: LoginError): LoginErrorCode =>
-  "code" in error ? error.code : "temporarily_unavailable"
-
-/** A login that somebody asks for. */
-export interface Question {
-  readonly email: string
-  readonly redirect: string
-  /** The URL of the provider. */
-  readonly provider: string
-}
-
-interface Pages {
-  readonly begin: (visit: Visit) => Effect.Effect<Departure, LoginError>
-  readonly finish: (visit: Visit) => Effect.Effect<Departure, LoginError>
-  /**
-   * The page to which a login returns that ended with an error; undefined if this browser, by its
-   * Cookie header, began none.
-   */
-  readonly returnOf: (cookies: string | undefined, error: LoginError) => string | undefined
-}
+export type LoginPages = OpenidPages | PortierPages
 
 export interface OpenidPages extends Pages {
   /** The endpoints that serve the pages. */
@@ -84,13 +40,30 @@ export interface PortierPages extends Pages {
   readonly ask: (fields: Visit["fields"]) => Effect.Effect<Question, LoginRefused>
 }
 
-export type LoginPages = OpenidPages | PortierPages
+interface Pages {
+  readonly begin: (visit: Visit) => Effect.Effect<Departure, LoginError>
+  readonly finish: (visit: Visit) => Effect.Effect<Departure, LoginError>
+  /**
+   * The page to which a login returns that ended with an error; undefined if this browser, by its
+   * Cookie header, began none.
+   */
+  readonly returnOf: (cookies: string | undefined, error: LoginError) => string | undefined
+}
 
-/** A parameter of a request cannot be used. */
-export const wrongField = (field: string, description: string) =>
-  new LoginRefused({ code: "invalid_request", field, description })
+/** A login that somebody asks for. */
+export interface Question {
+  readonly email: string
+  readonly redirect: string
+  /** The URL of the provider. */
+  readonly provider: string
+}
 
-// Why a login ended without a token: what a page gets instead of one, and what people read. Pure.
+export type LoginError =
+  | LoginRefused
+  | LoginFailed
+  | TooManyLogins
+  | TooManyFailures
+  | IdentityUnavailable
 
 const needsUser = "The login provider has a question for you. Please log in again."
 
@@ -115,6 +88,32 @@ export const loginErrors = {
 
 export type LoginErrorCode = keyof typeof loginErrors
 
+/** A parameter or a page that cannot be used, or the provider's refusal. */
+export class LoginRefused extends Data.TaggedError("LoginRefused")<{
+  readonly code: LoginErrorCode
+  /** The parameter; undefined: another reason. */
+  readonly field?: string
+  readonly description: string
+}> {}
+
+/** The browser did not begin this login, or what it brings from the provider is not believed. */
+export class LoginFailed extends Data.TaggedError("LoginFailed")<{
+  readonly code: LoginErrorCode
+}> {}
+
+export class TooManyLogins extends Data.TaggedError("TooManyLogins")<{
+  /** Milliseconds until the next is allowed. */
+  readonly waitMillis: number
+}> {}
+
+/** The code of an error. What fails for another reason may work later. */
+export const loginErrorCode = (error: LoginError): LoginErrorCode =>
+  "code" in error ? error.code : "temporarily_unavailable"
+
+/** A parameter of a request cannot be used. */
+export const wrongField = (field: string, description: string) =>
+  new LoginRefused({ code: "invalid_request", field, description })
+
 /** Errors that providers send, and that say as much to the page as ours. */
 const passedOn: ReadonlyArray<LoginErrorCode> = [
   "access_denied",
@@ -129,8 +128,6 @@ const passedOn: ReadonlyArray<LoginErrorCode> = [
 export const codeOfProvider = (error: string): LoginErrorCode =>
   passedOn.find((code) => code === error) ?? "server_error"
 
-// To which pages a login may return: whoever gets the browser there gets the token. Pure.
-
 /** Browsers store cookies of at most 4,096 bytes; that of a login holds the redirect in base64. */
 const charsMax = 2_000
 
@@ -141,7 +138,10 @@ export const hostPatternFault = (pattern: string): string | undefined =>
     : "Expected a host in lower case such as app.example.org, *.example.org or localhost:3000, " +
       "without a default port"
 
-/** Why a browser must not be sent to a URL with a token. */
+/**
+ * Why a browser must not be sent to a URL with a token: whoever gets the browser there gets the
+ * token.
+ */
 export const redirectFault = (text: string, hosts: ReadonlyArray<string>): string | undefined => {
   if (text.length > charsMax) return `Must have at most ${charsMax} characters`
   // Browsers read "https:\\host" and "https:/host" as URLs, too, and skip tabs and line breaks.
@@ -157,13 +157,10 @@ export const redirectFault = (text: string, hosts: ReadonlyArray<string>): strin
 export const isPageAt = (page: string, hosts: ReadonlyArray<string>): boolean =>
   redirectFault(URL.parse(page)?.origin ?? "", hosts) === undefined
 
-/** A fragment without a name and `=` at its end. */
-const withoutName = (fragment: string): string => {
-  const end = fragment.length - 1
-  if (fragment[end] !== "=") return fragment
-  let start = end
-  while (start > 0 && !"#/?&=".includes(fragment[start - 1]!)) start--
-  return start === end ? fragment : fragment.slice(0, start)
+/** The URL with the token behind its fragment, as the URL parser writes it. */
+export const withToken = (redirect: string, token: string): string => {
+  const { href } = new URL(redirect)
+  return `${href}${href.includes("#") ? "" : "#"}${encodeURIComponent(token)}`
 }
 
 /**
@@ -178,8 +175,11 @@ export const withError = (redirect: string, code: LoginErrorCode): string => {
   return `${page}#${before}error=${code}&error_description=${description}`
 }
 
-/** The URL with the token behind its fragment, as the URL parser writes it. */
-export const withToken = (redirect: string, token: string): string => {
-  const { href } = new URL(redirect)
-  return `${href}${href.includes("#") ? "" : "#"}${encodeURIComponent(token)}`
+/** A fragment without a name and `=` at its end. */
+const withoutName = (fragment: string): string => {
+  const end = fragment.length - 1
+  if (fragment[end] !== "=") return fragment
+  let start = end
+  while (start > 0 && !"#/?&=".includes(fragment[start - 1]!)) start--
+  return start === end ? fragment : fragment.slice(0, start)
 }

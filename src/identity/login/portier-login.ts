@@ -1,6 +1,6 @@
-// The login pages of Portier (OpenID Connect's implicit flow with form_post): a broker proves that
-// the user receives mail at an address, and the browser returns with an identity token.
-
+// The login of Portier (OpenID Connect's implicit flow with form_post): a broker proves that the
+// user receives mail at an address, the browser returns with an identity token, and gets the random
+// token of a session, which the bucket `cache` has under its HMAC.
 import { randomBytes } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -45,96 +45,8 @@ const perAddressPerHourMax = 20
 const skewSeconds = 180
 const addressBytesMax = 254
 
-/** Whether a text has one `@`, and a dot within what follows. */
-const hasDomain = (text: string): boolean => {
-  const [name, domain = "", ...others] = text.split("@")
-  const dot = domain.indexOf(".", 1)
-  return name !== "" && others.length === 0 && dot !== -1 && dot < domain.length - 1
-}
-
-const isAddress = (text: unknown): text is string =>
-  typeof text === "string" &&
-  Buffer.byteLength(text) <= addressBytesMax &&
-  !/[\s\p{Cc}\p{Cf}"<>]/u.test(text) &&
-  hasDomain(text)
-
-/**
- * The broker's mail has a link that ends the login in any browser. So neither a page of somebody
- * else nor a link in a mail may begin one: both could send the browser to the link of a mail of
- * their own afterwards, and the user would be logged in as somebody else without noticing.
- */
-const foreignPage =
-  "A login must begin on a page whose host is allowed, and which sends its Origin or Referer"
-
-/** The algorithms that the broker signs with, the best first. Never HMAC or none. */
-const algorithmsOf = ({ id_token_signing_alg_values_supported: named }: Discovered) => {
-  const supported = Array.isArray(named) ? named : ["RS256"]
-  return ["EdDSA", "RS256"].filter((algorithm) => supported.includes(algorithm))
-}
-
-/** The broker's page for a login. */
-export const brokerUrl = (
-  issuer: string,
-  discovered: Discovered,
-  rootUrl: string,
-  email: string,
-  nonce: string
-): string => {
-  const url = new URL(discovered.authorization_endpoint ?? `${issuer}/auth`)
-  const [algorithm] = algorithmsOf(discovered)
-  const mayChoose = discovered.accepts_id_token_signing_alg_query_param === true
-  const parameters = {
-    login_hint: email,
-    scope: "openid email",
-    nonce,
-    response_type: "id_token",
-    response_mode: "form_post",
-    client_id: new URL(rootUrl).origin,
-    // Brokers refuse a URL whose host is not in lower case, as in their client_id.
-    redirect_uri: new URL(`${rootUrl}/portier/verify`).href,
-    ...(mayChoose && algorithm !== undefined ? { id_token_signing_alg: algorithm } : {})
-  }
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
-  return url.href
-}
-
-/** The claim of an identity token that is wrong; undefined: the token ends this login. */
-const faultOf = (
-  claims: Claims,
-  issuer: string,
-  clientId: string,
-  { nonce }: BrowserState,
-  now: number
-): string | undefined => {
-  const { aud, email_verified: verified, exp, iat, iss, sub } = claims
-  if (iss !== issuer) return "iss"
-  if (aud !== clientId) return "aud"
-  if (claims["nonce"] !== nonce) return "nonce"
-  if (typeof exp !== "number") return "exp"
-  const late = timeFault(claims, now)
-  if (late !== undefined) return late
-  if (typeof iat !== "number" || iat - skewSeconds > now / 1000) return "iat"
-  return isAddress(sub) && (verified === undefined || verified === true) ? undefined : "sub"
-}
-
-/** The error of a login whose identity token has this fault. */
-const codeOf = (fault: string): LoginErrorCode =>
-  fault === "nonce" ? "invalid_request" : fault === lateFault ? "expired" : "server_error"
-
-/**
- * Counts logins, as each sends a mail to whomever the client names. Those of different clients for
- * one mail address are not added up: anybody could keep its user from logging in, with a request
- * every three minutes. The broker, whose page anybody may open, limits the mails to an address.
- */
-const makeLimits = (login: PortierLogin) => {
-  const clients = makeRate(login.loginsPerClientPerHourMax, hourMillis, rateKeysMax)
-  const addresses = makeRate(perAddressPerHourMax, hourMillis, rateKeysMax)
-  return (client: string, email: string, now: number) => {
-    const waitMillis = clients.take(client, now)
-    if (waitMillis > 0) return waitMillis
-    return addresses.take(`${client} ${normalAddress(email)}`, now)
-  }
-}
+const sessionTokenBytes = 32
+const sessionTimeout = "5 seconds"
 
 export const portierPages = Effect.fnUntraced(function* (
   login: PortierLogin,
@@ -186,10 +98,96 @@ export const portierPages = Effect.fnUntraced(function* (
   return { at: "portier", ask, begin, finish, returnOf: states.returnOf } satisfies PortierPages
 })
 
-// Sessions of browsers that logged in: a random token, stored in the bucket `cache` under its HMAC.
+/**
+ * Counts logins, as each sends a mail to whomever the client names. Those of different clients for
+ * one mail address are not added up: anybody could keep its user from logging in, with a request
+ * every three minutes. The broker, whose page anybody may open, limits the mails to an address.
+ */
+const makeLimits = (login: PortierLogin) => {
+  const clients = makeRate(login.loginsPerClientPerHourMax, hourMillis, rateKeysMax)
+  const addresses = makeRate(perAddressPerHourMax, hourMillis, rateKeysMax)
+  return (client: string, email: string, now: number) => {
+    const waitMillis = clients.take(client, now)
+    if (waitMillis > 0) return waitMillis
+    return addresses.take(`${client} ${normalAddress(email)}`, now)
+  }
+}
 
-const tokenBytes = 32
-const timeout = "5 seconds"
+/**
+ * The broker's mail has a link that ends the login in any browser. So neither a page of somebody
+ * else nor a link in a mail may begin one: both could send the browser to the link of a mail of
+ * their own afterwards, and the user would be logged in as somebody else without noticing.
+ */
+const foreignPage =
+  "A login must begin on a page whose host is allowed, and which sends its Origin or Referer"
+
+const isAddress = (text: unknown): text is string =>
+  typeof text === "string" &&
+  Buffer.byteLength(text) <= addressBytesMax &&
+  !/[\s\p{Cc}\p{Cf}"<>]/u.test(text) &&
+  hasDomain(text)
+
+/** Whether a text has one `@`, and a dot within what follows. */
+const hasDomain = (text: string): boolean => {
+  const [name, domain = "", ...others] = text.split("@")
+  const dot = domain.indexOf(".", 1)
+  return name !== "" && others.length === 0 && dot !== -1 && dot < domain.length - 1
+}
+
+/** The broker's page for a login. */
+export const brokerUrl = (
+  issuer: string,
+  discovered: Discovered,
+  rootUrl: string,
+  email: string,
+  nonce: string
+): string => {
+  const url = new URL(discovered.authorization_endpoint ?? `${issuer}/auth`)
+  const [algorithm] = algorithmsOf(discovered)
+  const mayChoose = discovered.accepts_id_token_signing_alg_query_param === true
+  const parameters = {
+    login_hint: email,
+    scope: "openid email",
+    nonce,
+    response_type: "id_token",
+    response_mode: "form_post",
+    client_id: new URL(rootUrl).origin,
+    // Brokers refuse a URL whose host is not in lower case, as in their client_id.
+    redirect_uri: new URL(`${rootUrl}/portier/verify`).href,
+    ...(mayChoose && algorithm !== undefined ? { id_token_signing_alg: algorithm } : {})
+  }
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
+  return url.href
+}
+
+/** The algorithms that the broker signs with, the best first. Never HMAC or none. */
+const algorithmsOf = ({ id_token_signing_alg_values_supported: named }: Discovered) => {
+  const supported = Array.isArray(named) ? named : ["RS256"]
+  return ["EdDSA", "RS256"].filter((algorithm) => supported.includes(algorithm))
+}
+
+/** The claim of an identity token that is wrong; undefined: the token ends this login. */
+const faultOf = (
+  claims: Claims,
+  issuer: string,
+  clientId: string,
+  { nonce }: BrowserState,
+  now: number
+): string | undefined => {
+  const { aud, email_verified: verified, exp, iat, iss, sub } = claims
+  if (iss !== issuer) return "iss"
+  if (aud !== clientId) return "aud"
+  if (claims["nonce"] !== nonce) return "nonce"
+  if (typeof exp !== "number") return "exp"
+  const late = timeFault(claims, now)
+  if (late !== undefined) return late
+  if (typeof iat !== "number" || iat - skewSeconds > now / 1000) return "iat"
+  return isAddress(sub) && (verified === undefined || verified === true) ? undefined : "sub"
+}
+
+/** The error of a login whose identity token has this fault. */
+const codeOf = (fault: string): LoginErrorCode =>
+  fault === "nonce" ? "invalid_request" : fault === lateFault ? "expired" : "server_error"
 
 type Sessions = Effect.Success<ReturnType<typeof makeSessions>>
 
@@ -204,11 +202,11 @@ export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeco
 
   /** Opens a session of a user; returns its token, 64 hexadecimal digits. */
   const open = Effect.fnUntraced(function* (user: string) {
-    const token = randomBytes(tokenBytes).toString("hex")
+    const token = randomBytes(sessionTokenBytes).toString("hex")
     const until = (yield* Clock.currentTimeMillis) + ttlSeconds * 1000
     yield* buckets
       .put("cache", keyOf(token), { v: 1, until, user: nameOf(user) }, 0, { ttlSeconds })
-      .pipe(Effect.timeout(timeout), Effect.mapError(unavailable))
+      .pipe(Effect.timeout(sessionTimeout), Effect.mapError(unavailable))
     return token
   })
 
@@ -218,7 +216,7 @@ export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeco
   ): Effect.fn.Return<Verdict, IdentityUnavailable> {
     const entry = yield* buckets
       .get("cache", keyOf(token))
-      .pipe(Effect.timeout(timeout), Effect.mapError(unavailable))
+      .pipe(Effect.timeout(sessionTimeout), Effect.mapError(unavailable))
     const session = entry?.value
     const isOver = session === undefined || session.until <= (yield* Clock.currentTimeMillis)
     if (isOver) return invalidToken

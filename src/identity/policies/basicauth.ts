@@ -6,22 +6,6 @@ import { textHmac } from "#basics/hmac.ts"
 import type { Policy } from "../policy.ts"
 import { known } from "../verdict.ts"
 
-/** RFC 7617 leaves the charset open: decode valid UTF-8 as UTF-8, other bytes as Latin-1. */
-const textOf = (bytes: Buffer): string => bytes.toString(isUtf8(bytes) ? "utf8" : "latin1")
-
-/** The pair `user:password` of Basic credentials; undefined without a user name. */
-export const pairOf = (scheme: string, token: string): string | undefined => {
-  if (scheme !== "basic" || !/^\S+$/.test(token)) return undefined
-  const pair = textOf(Buffer.from(token, "base64"))
-  return pair.indexOf(":") > 0 ? pair : undefined
-}
-
-/** A function from credentials to user ids, by HMAC with a secret. */
-export const basicIds = (secret: string): ((pair: string) => string) => {
-  const hmac = textHmac(secret)
-  return (pair) => hmac(pair, "hex")
-}
-
 export const basicauth = (name: string, secret: string): Policy => {
   const idOf = basicIds(secret)
   return {
@@ -38,4 +22,20 @@ export const basicauth = (name: string, secret: string): Policy => {
       return Effect.succeed(pair === undefined ? undefined : known(idOf(pair)))
     }
   }
+}
+
+/** The pair `user:password` of Basic credentials; undefined without a user name. */
+export const pairOf = (scheme: string, token: string): string | undefined => {
+  if (scheme !== "basic" || !/^\S+$/.test(token)) return undefined
+  const pair = textOf(Buffer.from(token, "base64"))
+  return pair.indexOf(":") > 0 ? pair : undefined
+}
+
+/** RFC 7617 leaves the charset open: decode valid UTF-8 as UTF-8, other bytes as Latin-1. */
+const textOf = (bytes: Buffer): string => bytes.toString(isUtf8(bytes) ? "utf8" : "latin1")
+
+/** A function from credentials to user ids, by HMAC with a secret. */
+export const basicIds = (secret: string): ((pair: string) => string) => {
+  const hmac = textHmac(secret)
+  return (pair) => hmac(pair, "hex")
 }

@@ -72,6 +72,64 @@ export const oauthFaults = (name: string, settings: OauthSettings): ReadonlyArra
   return []
 }
 
+export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
+  const { ask, claimsOf, isUp, url } = yield* shapeOf(name, settings)
+  const { audience, groupFields, requiredScopes, useridField } = settings
+  const warn = makeRateLimitedLog(
+    `the policy ${name} cannot verify tokens (a 401 or 403 is about our own login)`,
+    Effect.logError
+  )
+  const verified = (yield* Verifications).make({
+    policy: name,
+    context: JSON.stringify([url, audience, groupFields, requiredScopes, useridField]),
+    isShared: true,
+    verify: Effect.fnUntraced(function* (token: string) {
+      const response = yield* ask(token)
+      const claims = claimsOf(response)
+      if (claims === undefined) return invalidBecause("the authorization server refuses the token")
+      if (claims !== "unusable") return verdictOf(claims, settings, yield* Clock.currentTimeMillis)
+      yield* warn({ status: response.status })
+      return yield* new IdentityUnavailable({ policy: name, cause: `status ${response.status}` })
+    })
+  })
+  const policy: Policy = {
+    ...bearerPolicy(
+      name,
+      "OAuth 2.0 bearer tokens, verified by the server that issued them.",
+      "https://www.rfc-editor.org/rfc/rfc7662",
+      verified
+    ),
+    bearer: { kind: "remote" },
+    waits: true,
+    isUp: Effect.orElseSucceed(isUp, () => false)
+  }
+  return policy
+})
+
+const verdictOf = (
+  claims: Claims,
+  { audience, groupFields, requiredScopes, useridField }: OauthSettings,
+  now: number
+): Verdict => {
+  const { scope, token_type } = claims
+  // A token with `cnf` is bound to a key that nobody proves here (RFC 8705 section 3.2).
+  const isPlainBearer = isBearer(token_type) && !Object.hasOwn(claims, "cnf")
+  const late = timeFault(claims, now)
+  if (late !== undefined) return invalidBecause(late)
+  if (!isPlainBearer) return invalidBecause("the token is no plain bearer access token")
+  if (!isIssuedForUs(claims, audience)) return invalidBecause("aud does not name this service")
+  if (!coversAll(textsOf(scope), requiredScopes)) return insufficientScope
+  return knownAt(claims, useridField, groupFields)
+}
+
+const isBearer = (tokenType: unknown): boolean =>
+  tokenType === undefined ||
+  (typeof tokenType === "string" && ["bearer", "access_token"].includes(tokenType.toLowerCase()))
+
+/** Whether a token was issued for us: for our audience, or to a client that counts as one. */
+const isIssuedForUs = ({ aud, client_id }: Claims, audience: ReadonlyArray<string>): boolean =>
+  audience.length === 0 || isForUs(aud, audience) || isForUs(client_id, audience)
+
 /** One of the two shapes of requests. */
 interface Shape {
   readonly url: string
@@ -80,6 +138,16 @@ interface Shape {
   readonly claimsOf: (response: ProviderResponse) => Claims | undefined | "unusable"
   readonly isUp: Effect.Effect<boolean, IdentityUnavailable>
 }
+
+const shapeOf = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
+  const prefix = settingPrefix(name)
+  const url = Option.getOrElse(settings.introspectionUrl, () =>
+    Option.getOrThrow(settings.verifyUrl)
+  )
+  const send = yield* makeSend(name, [hostOf(url)])
+  if (Option.isSome(settings.verifyUrl)) return verifyCall(url, send)
+  return introspection(url, send, yield* makeClientLogin(name, prefix, url, settings))
+})
 
 /** Introspection (RFC 7662) at a URL. */
 export const introspection = (url: string, send: Send, login: ClientLogin): Shape => {
@@ -120,71 +188,3 @@ const verifyCall = (configured: string, send: Send): Shape => {
     )
   }
 }
-
-const isBearer = (tokenType: unknown): boolean =>
-  tokenType === undefined ||
-  (typeof tokenType === "string" && ["bearer", "access_token"].includes(tokenType.toLowerCase()))
-
-/** Whether a token was issued for us: for our audience, or to a client that counts as one. */
-const isIssuedForUs = ({ aud, client_id }: Claims, audience: ReadonlyArray<string>): boolean =>
-  audience.length === 0 || isForUs(aud, audience) || isForUs(client_id, audience)
-
-const verdictOf = (
-  claims: Claims,
-  { audience, groupFields, requiredScopes, useridField }: OauthSettings,
-  now: number
-): Verdict => {
-  const { scope, token_type } = claims
-  // A token with `cnf` is bound to a key that nobody proves here (RFC 8705 section 3.2).
-  const isPlainBearer = isBearer(token_type) && !Object.hasOwn(claims, "cnf")
-  const late = timeFault(claims, now)
-  if (late !== undefined) return invalidBecause(late)
-  if (!isPlainBearer) return invalidBecause("the token is no plain bearer access token")
-  if (!isIssuedForUs(claims, audience)) return invalidBecause("aud does not name this service")
-  if (!coversAll(textsOf(scope), requiredScopes)) return insufficientScope
-  return knownAt(claims, useridField, groupFields)
-}
-
-const shapeOf = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
-  const prefix = settingPrefix(name)
-  const url = Option.getOrElse(settings.introspectionUrl, () =>
-    Option.getOrThrow(settings.verifyUrl)
-  )
-  const send = yield* makeSend(name, [hostOf(url)])
-  if (Option.isSome(settings.verifyUrl)) return verifyCall(url, send)
-  return introspection(url, send, yield* makeClientLogin(name, prefix, url, settings))
-})
-
-export const oauth = Effect.fnUntraced(function* (name: string, settings: OauthSettings) {
-  const { ask, claimsOf, isUp, url } = yield* shapeOf(name, settings)
-  const { audience, groupFields, requiredScopes, useridField } = settings
-  const warn = makeRateLimitedLog(
-    `the policy ${name} cannot verify tokens (a 401 or 403 is about our own login)`,
-    Effect.logError
-  )
-  const verified = (yield* Verifications).make({
-    policy: name,
-    context: JSON.stringify([url, audience, groupFields, requiredScopes, useridField]),
-    isShared: true,
-    verify: Effect.fnUntraced(function* (token: string) {
-      const response = yield* ask(token)
-      const claims = claimsOf(response)
-      if (claims === undefined) return invalidBecause("the authorization server refuses the token")
-      if (claims !== "unusable") return verdictOf(claims, settings, yield* Clock.currentTimeMillis)
-      yield* warn({ status: response.status })
-      return yield* new IdentityUnavailable({ policy: name, cause: `status ${response.status}` })
-    })
-  })
-  const policy: Policy = {
-    ...bearerPolicy(
-      name,
-      "OAuth 2.0 bearer tokens, verified by the server that issued them.",
-      "https://www.rfc-editor.org/rfc/rfc7662",
-      verified
-    ),
-    bearer: { kind: "remote" },
-    waits: true,
-    isUp: Effect.orElseSucceed(isUp, () => false)
-  }
-  return policy
-})

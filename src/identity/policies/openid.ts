@@ -31,9 +31,6 @@ import {
 } from "../verdict.ts"
 import { Verifications } from "../verification/verifications.ts"
 
-const parameterFault = (text: string) =>
-  /^[A-Za-z_]+=./.test(text) ? undefined : "Expected a parameter such as audience=https://..."
-
 export const openidSettings = (prefix: string) => ({
   /** The issuer, as its tokens and its discovery document name it. */
   issuer: checkedText(`${prefix}_ISSUER`, providerUrlFault),
@@ -63,15 +60,61 @@ export const openidSettings = (prefix: string) => ({
 
 type OpenidSettings = Values<ReturnType<typeof openidSettings>>
 
+const parameterFault = (text: string) =>
+  /^[A-Za-z_]+=./.test(text) ? undefined : "Expected a parameter such as audience=https://..."
+
+/** Marks of ID tokens (OpenID Connect Core sections 3.1.3.6 and 3.3.2.11). */
+const idTokenClaims = ["at_hash", "c_hash", "s_hash"]
+
+const noAccessToken = invalidBecause("the token is no plain bearer access token")
+
+export const openid = Effect.fnUntraced(function* (name: string, settings: OpenidSettings) {
+  const { audience, issuer } = settings
+  const send = yield* makeSend(name, [hostOf(issuer)])
+  const keySet = yield* makeKeySet(name, issuer, send)
+  const verified = (yield* Verifications).make({
+    policy: name,
+    context: contextOf(settings),
+    // A verification costs no request, but for userinfo.
+    isShared: settings.userinfo,
+    verify: Effect.fnUntraced(function* (token: string) {
+      const signed = yield* claimsOfIssuer(token, keySet)
+      if (typeof signed === "string") return invalidBecause(signed)
+      if (hasNonceOfIdToken(signed, token)) return noAccessToken
+      const fault = faultOf(signed, settings, yield* Clock.currentTimeMillis)
+      if (fault !== undefined) return fault
+      if (!settings.userinfo) return userOf(signed, settings)
+      const claims = yield* withUserinfo(name, token, signed, keySet, send)
+      if (claims === undefined) return invalidBecause("the issuer's userinfo refuses the token")
+      return userOf(claims, settings)
+    })
+  })
+  const pages = yield* pagesOf(name, settings, verified, keySet, send)
+  const policy: Policy = {
+    ...bearerPolicy(
+      name,
+      "Access tokens of an OpenID Connect issuer.",
+      "https://www.rfc-editor.org/rfc/rfc9068",
+      verified
+    ),
+    bearer: { kind: "local", isFor: (token) => isMeantFor(token, issuer, audience) },
+    waits: true,
+    isUp: keySet.isUp,
+    ...(pages && { pages })
+  }
+  return policy
+})
+
+/** The verdict on the claims of a token whose signature is right, at a time in milliseconds. */
+export const openidVerdict = (claims: Claims, settings: OpenidSettings, now: number): Verdict =>
+  faultOf(claims, settings, now) ?? userOf(claims, settings)
+
 /** The settings on which a verdict depends. */
 const contextOf = (settings: OpenidSettings): string => {
   const { audience, groupFields, issuer, requiredScopes, useridField, userinfo } = settings
   const groups = [groupFields, requiredScopes, useridField, userinfo]
   return JSON.stringify([issuer, audience, ...groups])
 }
-
-/** Marks of ID tokens (OpenID Connect Core sections 3.1.3.6 and 3.3.2.11). */
-const idTokenClaims = ["at_hash", "c_hash", "s_hash"]
 
 /**
  * Whether claims are those of a bearer access token. Keycloak writes `typ: ID` into ID tokens,
@@ -87,8 +130,6 @@ const isAccessToken = (claims: Claims): boolean => {
     !idTokenClaims.some((name) => Object.hasOwn(claims, name))
   )
 }
-
-const noAccessToken = invalidBecause("the token is no plain bearer access token")
 
 /** Why a token whose signature is right is not accepted, at a time in milliseconds. */
 const faultOf = (
@@ -110,10 +151,6 @@ const faultOf = (
 /** The user whom the claims of a valid token name. */
 const userOf = (claims: Claims, { groupFields, useridField }: OpenidSettings): Verdict =>
   knownAt(claims, useridField, groupFields)
-
-/** The verdict on the claims of a token whose signature is right, at a time in milliseconds. */
-export const openidVerdict = (claims: Claims, settings: OpenidSettings, now: number): Verdict =>
-  faultOf(claims, settings, now) ?? userOf(claims, settings)
 
 /**
  * Whether a nonce shows that a token is an ID token. Some issuers copy it into access tokens, which
@@ -168,41 +205,4 @@ const pagesOf = Effect.fnUntraced(function* (
   const scopes = loginScopes.length > 0 ? loginScopes : ["openid", ...settings.requiredScopes]
   const client = { clientId, clientSecret, callbackHosts, scopes, parameters: loginParameters }
   return yield* openidPages({ name, issuer, audience, ...client, verified }, keySet, send)
-})
-
-export const openid = Effect.fnUntraced(function* (name: string, settings: OpenidSettings) {
-  const { audience, issuer } = settings
-  const send = yield* makeSend(name, [hostOf(issuer)])
-  const keySet = yield* makeKeySet(name, issuer, send)
-  const verified = (yield* Verifications).make({
-    policy: name,
-    context: contextOf(settings),
-    // A verification costs no request, but for userinfo.
-    isShared: settings.userinfo,
-    verify: Effect.fnUntraced(function* (token: string) {
-      const signed = yield* claimsOfIssuer(token, keySet)
-      if (typeof signed === "string") return invalidBecause(signed)
-      if (hasNonceOfIdToken(signed, token)) return noAccessToken
-      const fault = faultOf(signed, settings, yield* Clock.currentTimeMillis)
-      if (fault !== undefined) return fault
-      if (!settings.userinfo) return userOf(signed, settings)
-      const claims = yield* withUserinfo(name, token, signed, keySet, send)
-      if (claims === undefined) return invalidBecause("the issuer's userinfo refuses the token")
-      return userOf(claims, settings)
-    })
-  })
-  const pages = yield* pagesOf(name, settings, verified, keySet, send)
-  const policy: Policy = {
-    ...bearerPolicy(
-      name,
-      "Access tokens of an OpenID Connect issuer.",
-      "https://www.rfc-editor.org/rfc/rfc9068",
-      verified
-    ),
-    bearer: { kind: "local", isFor: (token) => isMeantFor(token, issuer, audience) },
-    waits: true,
-    isUp: keySet.isUp,
-    ...(pages && { pages })
-  }
-  return policy
 })

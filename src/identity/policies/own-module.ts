@@ -40,17 +40,31 @@ const callMillisMax = 3_000
 /** Calls at once. A call that never ends holds its place until its timeout. */
 const callsMax = 256
 
-const isOptionalText = (value: unknown): boolean =>
-  value === undefined || (typeof value === "string" && /^[\x20-\x7e]*$/.test(value))
-
-const moduleFault = (own: Partial<OwnPolicy> | undefined): string | undefined => {
-  if (typeof own?.authenticate !== "function")
-    return "must export as default an object with the function authenticate"
-  if (own.isUp !== undefined && typeof own.isUp !== "function") return "isUp must be a function"
-  return [own.challenge, own.description, own.url].every(isOptionalText)
-    ? undefined
-    : "challenge, description and url must be texts of printable ASCII characters"
-}
+export const ownPolicy = Effect.fnUntraced(function* (name: string, file: string) {
+  const own = yield* load(name, file)
+  const call = calling(name, own)
+  const keyOf = yield* credentialKeys
+  const failures = yield* Failures
+  const identify = Effect.fnUntraced(function* (credentials: Credentials) {
+    const authorization = credentials.headers["authorization"]
+    if (authorization === undefined) return yield* call(credentials)
+    const key = keyOf(name, authorization)
+    yield* failures.admit(key, credentials.address)
+    const verdict = yield* call(credentials)
+    if (verdict?._tag === "Known") yield* failures.good(key)
+    return verdict
+  })
+  const policy: Policy = {
+    name,
+    verifies: true,
+    challenge: own.challenge ?? `${name} realm="Realm"`,
+    capability: { description: own.description ?? "A policy of this server.", url: own.url ?? "" },
+    waits: true,
+    identify,
+    ...(own.isUp && { isUp: isUpOf(own.isUp) })
+  }
+  return policy
+})
 
 const load = Effect.fnUntraced(function* (name: string, file: string) {
   const fault = (text: string) =>
@@ -70,28 +84,17 @@ const load = Effect.fnUntraced(function* (name: string, file: string) {
   return loaded.default as OwnPolicy
 })
 
-const verdictOf = (found: unknown): Verdict | undefined | "garbage" => {
-  if (found === undefined || found === null) return undefined
-  const { groups = [], user: given } = found as Partial<OwnUser>
-  const user = userTextOf(given)
-  if (!isUser(user) || !Array.isArray(groups)) return "garbage"
-  return groups.every((group) => typeof group === "string")
-    ? known(user, usableGroups(groups))
-    : "garbage"
+const moduleFault = (own: Partial<OwnPolicy> | undefined): string | undefined => {
+  if (typeof own?.authenticate !== "function")
+    return "must export as default an object with the function authenticate"
+  if (own.isUp !== undefined && typeof own.isUp !== "function") return "isUp must be a function"
+  return [own.challenge, own.description, own.url].every(isOptionalText)
+    ? undefined
+    : "challenge, description and url must be texts of printable ASCII characters"
 }
 
-/**
- * The class of what a module threw, without its members: they may hold a token, or throw when they
- * are read.
- */
-const classOf = (thrown: unknown): string => {
-  try {
-    const name: unknown = Object.getPrototypeOf(thrown)?.constructor?.name
-    return typeof name === "string" && /^[A-Za-z]{1,40}$/.test(name) ? name : typeof thrown
-  } catch {
-    return typeof thrown
-  }
-}
+const isOptionalText = (value: unknown): boolean =>
+  value === undefined || (typeof value === "string" && /^[\x20-\x7e]*$/.test(value))
 
 /** A function that calls the module, within its bounds. */
 const calling = (name: string, own: OwnPolicy) => {
@@ -123,31 +126,28 @@ const calling = (name: string, own: OwnPolicy) => {
     )
 }
 
-export const ownPolicy = Effect.fnUntraced(function* (name: string, file: string) {
-  const own = yield* load(name, file)
-  const call = calling(name, own)
-  const keyOf = yield* credentialKeys
-  const failures = yield* Failures
-  const identify = Effect.fnUntraced(function* (credentials: Credentials) {
-    const authorization = credentials.headers["authorization"]
-    if (authorization === undefined) return yield* call(credentials)
-    const key = keyOf(name, authorization)
-    yield* failures.admit(key, credentials.address)
-    const verdict = yield* call(credentials)
-    if (verdict?._tag === "Known") yield* failures.good(key)
-    return verdict
-  })
-  const policy: Policy = {
-    name,
-    verifies: true,
-    challenge: own.challenge ?? `${name} realm="Realm"`,
-    capability: { description: own.description ?? "A policy of this server.", url: own.url ?? "" },
-    waits: true,
-    identify,
-    ...(own.isUp && { isUp: isUpOf(own.isUp) })
+const verdictOf = (found: unknown): Verdict | undefined | "garbage" => {
+  if (found === undefined || found === null) return undefined
+  const { groups = [], user: given } = found as Partial<OwnUser>
+  const user = userTextOf(given)
+  if (!isUser(user) || !Array.isArray(groups)) return "garbage"
+  return groups.every((group) => typeof group === "string")
+    ? known(user, usableGroups(groups))
+    : "garbage"
+}
+
+/**
+ * The class of what a module threw, without its members: they may hold a token, or throw when they
+ * are read.
+ */
+const classOf = (thrown: unknown): string => {
+  try {
+    const name: unknown = Object.getPrototypeOf(thrown)?.constructor?.name
+    return typeof name === "string" && /^[A-Za-z]{1,40}$/.test(name) ? name : typeof thrown
+  } catch {
+    return typeof thrown
   }
-  return policy
-})
+}
 
 const isUpOf = (isUp: () => Promise<boolean>): Effect.Effect<boolean> =>
   Effect.tryPromise(async () => (await isUp()) === true).pipe(

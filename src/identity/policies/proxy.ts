@@ -13,18 +13,6 @@ import { usableGroups, userFault } from "../principals.ts"
 import type { Credentials } from "../verdict.ts"
 import { invalidToken, known } from "../verdict.ts"
 
-const headerFault = (name: string): string | undefined =>
-  /^[A-Za-z0-9-]{1,64}$/.test(name) ? undefined : "Expected the name of a header"
-
-const separatorFault = (text: string): string | undefined =>
-  [",", "|"].includes(text) ? undefined : "Expected , or |"
-
-const header = (name: string, value: string) =>
-  checkedText(name, headerFault).pipe(
-    Config.withDefault(value),
-    Config.map((text) => text.toLowerCase())
-  )
-
 /** The header with the secret: a proxy that can add one can give it this name. */
 const secretHeader = "x-proxy-secret"
 
@@ -45,26 +33,6 @@ export const proxySettings = (prefix: string) => ({
 })
 
 type ProxySettings = Values<ReturnType<typeof proxySettings>>
-
-/** The bytes that the proxy sent: Node decodes headers as Latin-1. */
-const bytesOf = (header: string | undefined): Buffer => Buffer.from(header ?? "", "latin1")
-
-const isSecret = (given: string | undefined, secret: Buffer): boolean => {
-  const bytes = bytesOf(given)
-  return bytes.length === secret.length && timingSafeEqual(bytes, secret)
-}
-
-/**
- * A header as UTF-8, in which proxies write names. Undefined for other bytes: as Latin-1, some of
- * them would be the name of another user in UTF-8.
- */
-const textOf = (header: string | undefined): string | undefined => {
-  const bytes = bytesOf(header)
-  return isUtf8(bytes) ? bytes.toString("utf8") : undefined
-}
-
-const groupsOf = (text: string, separator: string): ReadonlyArray<string> =>
-  usableGroups(text.split(separator).map((group) => group.trim()))
 
 export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxySettings) {
   const { groupsHeader, groupsSeparator, userHeader } = settings
@@ -106,3 +74,35 @@ export const proxy = Effect.fnUntraced(function* (name: string, settings: ProxyS
   }
   return policy
 })
+
+const headerFault = (name: string): string | undefined =>
+  /^[A-Za-z0-9-]{1,64}$/.test(name) ? undefined : "Expected the name of a header"
+
+const separatorFault = (text: string): string | undefined =>
+  [",", "|"].includes(text) ? undefined : "Expected , or |"
+
+const header = (name: string, value: string) =>
+  checkedText(name, headerFault).pipe(
+    Config.withDefault(value),
+    Config.map((text) => text.toLowerCase())
+  )
+
+/** The bytes that the proxy sent: Node decodes headers as Latin-1. */
+const bytesOf = (header: string | undefined): Buffer => Buffer.from(header ?? "", "latin1")
+
+const isSecret = (given: string | undefined, secret: Buffer): boolean => {
+  const bytes = bytesOf(given)
+  return bytes.length === secret.length && timingSafeEqual(bytes, secret)
+}
+
+/**
+ * A header as UTF-8, in which proxies write names. Undefined for other bytes: as Latin-1, some of
+ * them would be the name of another user in UTF-8.
+ */
+const textOf = (header: string | undefined): string | undefined => {
+  const bytes = bytesOf(header)
+  return isUtf8(bytes) ? bytes.toString("utf8") : undefined
+}
+
+const groupsOf = (text: string, separator: string): ReadonlyArray<string> =>
+  usableGroups(text.split(separator).map((group) => group.trim()))

@@ -37,29 +37,6 @@ export const signedSettings = (prefix: string) => ({
 
 type SignedSettings = Values<ReturnType<typeof signedSettings>>
 
-/** A key, and the one algorithm that it is for: a public key must never serve as a secret. */
-interface SigningKey {
-  readonly key: KeyObject | Uint8Array
-  readonly algorithms: ReadonlyArray<string>
-}
-
-/** The shared secrets of a setting. */
-export const secretsOf = (secrets: SignedSettings["secrets"]): ReadonlyArray<string> =>
-  Option.match(secrets, { onNone: () => "", onSome: Redacted.value })
-    .split(/\s+/)
-    .filter((secret) => secret !== "")
-
-const publicKeyOf = (file: string): SigningKey | undefined => {
-  try {
-    const key = createPublicKey(readFileSync(file, "utf8"))
-    if (key.asymmetricKeyType === "ed25519") return { key, algorithms: ["EdDSA", "Ed25519"] }
-    const isP256 = key.asymmetricKeyDetails?.namedCurve === "prime256v1"
-    return isP256 ? { key, algorithms: ["ES256"] } : undefined
-  } catch {
-    return undefined
-  }
-}
-
 /** Faults of the settings themselves. Files are read by the processes that verify. */
 export const signedFaults = (
   name: string,
@@ -74,32 +51,16 @@ export const signedFaults = (
     : []
 }
 
-const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSettings) {
-  const { publicKeyFiles, secrets } = settings
-  const files = publicKeyFiles.map(publicKeyOf)
-  // The text may be a key itself: never quote it.
-  const faults = files.flatMap((key, i) =>
-    key === undefined
-      ? `${prefix}_PUBLIC_KEY_FILES (item ${i + 1}): ` +
-        "Expected the path of a file with a public key (PEM), P-256 or Ed25519"
-      : []
-  )
-  if (faults.length > 0) return yield* settingsFault(faults)
-  const shared = secretsOf(secrets).map(
-    (secret): SigningKey => ({ key: Buffer.from(secret, "utf8"), algorithms: ["HS256"] })
-  )
-  return [...shared, ...files.filter((key) => key !== undefined)]
-})
+/** The shared secrets of a setting. */
+export const secretsOf = (secrets: SignedSettings["secrets"]): ReadonlyArray<string> =>
+  Option.match(secrets, { onNone: () => "", onSome: Redacted.value })
+    .split(/\s+/)
+    .filter((secret) => secret !== "")
 
-const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Verdict => {
-  const { aud, exp } = claims
-  if (typeof exp !== "number") return invalidBecause("exp is missing")
-  const late = timeFault(claims, now)
-  if (late !== undefined) return invalidBecause(late)
-  if (exp * 1000 > now + lifeMillisMax + skewMillis)
-    return invalidBecause("exp is more than a day away")
-  if (!isForUs(aud, audience)) return invalidBecause("aud does not name this service")
-  return knownAt(claims, "sub", ["groups"])
+/** A key, and the one algorithm that it is for: a public key must never serve as a secret. */
+interface SigningKey {
+  readonly key: KeyObject | Uint8Array
+  readonly algorithms: ReadonlyArray<string>
 }
 
 export const signed = Effect.fnUntraced(function* (name: string, settings: SignedSettings) {
@@ -131,3 +92,42 @@ export const signed = Effect.fnUntraced(function* (name: string, settings: Signe
   }
   return policy
 })
+
+const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Verdict => {
+  const { aud, exp } = claims
+  if (typeof exp !== "number") return invalidBecause("exp is missing")
+  const late = timeFault(claims, now)
+  if (late !== undefined) return invalidBecause(late)
+  if (exp * 1000 > now + lifeMillisMax + skewMillis)
+    return invalidBecause("exp is more than a day away")
+  if (!isForUs(aud, audience)) return invalidBecause("aud does not name this service")
+  return knownAt(claims, "sub", ["groups"])
+}
+
+const keysOf = Effect.fnUntraced(function* (prefix: string, settings: SignedSettings) {
+  const { publicKeyFiles, secrets } = settings
+  const files = publicKeyFiles.map(publicKeyOf)
+  // The text may be a key itself: never quote it.
+  const faults = files.flatMap((key, i) =>
+    key === undefined
+      ? `${prefix}_PUBLIC_KEY_FILES (item ${i + 1}): ` +
+        "Expected the path of a file with a public key (PEM), P-256 or Ed25519"
+      : []
+  )
+  if (faults.length > 0) return yield* settingsFault(faults)
+  const shared = secretsOf(secrets).map(
+    (secret): SigningKey => ({ key: Buffer.from(secret, "utf8"), algorithms: ["HS256"] })
+  )
+  return [...shared, ...files.filter((key) => key !== undefined)]
+})
+
+const publicKeyOf = (file: string): SigningKey | undefined => {
+  try {
+    const key = createPublicKey(readFileSync(file, "utf8"))
+    if (key.asymmetricKeyType === "ed25519") return { key, algorithms: ["EdDSA", "Ed25519"] }
+    const isP256 = key.asymmetricKeyDetails?.namedCurve === "prime256v1"
+    return isP256 ? { key, algorithms: ["ES256"] } : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,6 +1,6 @@
 // Tokens of servers that publish. An operator makes them with `bellcast token`; the bucket
-// `permissions` has the hash of each.
-
+// `permissions` has the hash of each. Here are their form, their verification, the record of their
+// last use, and the metrics of their ends.
 import { createHash, randomBytes } from "node:crypto"
 import { crc32 } from "node:zlib"
 import * as Clock from "effect/Clock"
@@ -56,10 +56,6 @@ export const token = Effect.fnUntraced(function* (name: string) {
   return policy
 })
 
-// The form of our own tokens: `bellcast_`, 32 random bytes in base62, and a checksum. Secret
-// scanners find them by the prefix, and the checksum tells them from other texts and shows typing
-// errors without a look-up. Tokens of GitHub and npm have the same form.
-
 /** Tokens of the policy `token` begin so. They go to no other policy, even where it is off. */
 export const ownTokenPrefix = "bellcast_"
 
@@ -69,15 +65,22 @@ const base = BigInt(digits.length)
 const randomLength = 43
 const checksumLength = 6
 
-/** In base62, filled up with zeros. */
-const base62 = (value: bigint, length: number): string => {
-  let text = ""
-  for (let rest = value; rest > 0n; rest /= base) text = digits[Number(rest % base)] + text
-  return text.padStart(length, "0")
+/**
+ * `bellcast_`, 32 random bytes in base62, and a checksum. Secret scanners find tokens by the
+ * prefix, and the checksum tells them from other texts and shows typing errors without a look-up.
+ * Tokens of GitHub and npm have the same form.
+ */
+const tokenForm = new RegExp(
+  `^${ownTokenPrefix}([0-9A-Za-z]{${randomLength}})([0-9A-Za-z]{${checksumLength}})$`
+)
+
+/** Whether a text has the form of a token and the right checksum. */
+export const isOwnToken = (text: string): boolean => {
+  const [, random = "", checksum] = tokenForm.exec(text) ?? []
+  return checksum === checksumOf(random)
 }
 
-/** The CRC-32 of the random digits. */
-const checksumOf = (random: string): string => base62(BigInt(crc32(random)), checksumLength)
+export const freshToken = (): string => tokenOf(randomBytes(32))
 
 /** The token of 32 random bytes. */
 export const tokenOf = (bytes: Uint8Array): string => {
@@ -85,16 +88,14 @@ export const tokenOf = (bytes: Uint8Array): string => {
   return ownTokenPrefix + random + checksumOf(random)
 }
 
-export const freshToken = (): string => tokenOf(randomBytes(32))
+/** The CRC-32 of the random digits. */
+const checksumOf = (random: string): string => base62(BigInt(crc32(random)), checksumLength)
 
-const form = new RegExp(
-  `^${ownTokenPrefix}([0-9A-Za-z]{${randomLength}})([0-9A-Za-z]{${checksumLength}})$`
-)
-
-/** Whether a text has the form of a token and the right checksum. */
-export const isOwnToken = (text: string): boolean => {
-  const [, random = "", checksum] = form.exec(text) ?? []
-  return checksum === checksumOf(random)
+/** In base62, filled up with zeros. */
+const base62 = (value: bigint, length: number): string => {
+  let text = ""
+  for (let rest = value; rest > 0n; rest /= base) text = digits[Number(rest % base)] + text
+  return text.padStart(length, "0")
 }
 
 /**
@@ -104,18 +105,15 @@ export const isOwnToken = (text: string): boolean => {
 export const hashOfToken = (token: string): string =>
   createHash("sha256").update(token).digest("base64url")
 
-// Records the day of the last use of each token, in the bucket `cache`: one write a token and day.
-// A failure of the bucket never fails a request.
-
 const dayMillis = 24 * 3_600_000
 /** Tokens whose use of today is known to be recorded. */
 const recordedMax = 10_000
-const writeTimeout = "5 seconds"
+const useTimeout = "5 seconds"
 
-/** The day of a time, in UTC: `2026-11-22`. */
-const dayOf = (millis: number): string => new Date(millis).toISOString().slice(0, 10)
-
-/** A function that records the use of a token at a time in milliseconds, without waiting. */
+/**
+ * A function that records the day of the last use of each token, in the bucket `cache`, without
+ * waiting: one write a token and day. A failure of the bucket never fails a request.
+ */
 const makeLastUse = Effect.gen(function* () {
   const buckets = yield* Buckets
   const scope = yield* Effect.scope
@@ -130,14 +128,32 @@ const makeLastUse = Effect.gen(function* () {
   })
   return (hash: string, now: number): Effect.Effect<unknown> =>
     recorded.get(hash, now) === undefined
-      ? Effect.forkIn(Effect.ignore(Effect.timeout(record(hash, now), writeTimeout)), scope)
+      ? Effect.forkIn(Effect.ignore(Effect.timeout(record(hash, now), useTimeout)), scope)
       : Effect.void
 })
 
-// Shows as metrics when each token of a server ends, so that its operator is told before: from then
-// on the server's requests get 401.
+/** The day of a time, in UTC: `2026-11-22`. */
+const dayOf = (millis: number): string => new Date(millis).toISOString().slice(0, 10)
 
-const every = "15 seconds"
+const expiryEvery = "15 seconds"
+
+/**
+ * Shows as metrics when each token ends, so that its operator is told before: from then on the
+ * requests of its server get 401.
+ */
+const showTokenExpiry = Effect.gen(function* () {
+  const buckets = yield* Buckets
+  let isWarned = false
+  const show = Effect.gen(function* () {
+    const entries = yield* buckets.getMany("permissions", [keys.tokens], 0)
+    if (entries !== undefined) return showTokens(expiriesOf(entries.map(({ value }) => value)))
+    if (isWarned) return
+    isWarned = true
+    yield* Effect.logWarning("metrics cannot show when tokens end: there are more than 1,024")
+  })
+  const rounds = Effect.forever(Effect.andThen(Effect.ignore(show), Effect.sleep(expiryEvery)))
+  yield* Effect.forkScoped(rounds)
+})
 
 /** The newest token of each name, but for those that were revoked or never end. */
 const expiriesOf = (tokens: ReadonlyArray<AccessToken>) => {
@@ -148,21 +164,3 @@ const expiriesOf = (tokens: ReadonlyArray<AccessToken>) => {
     expiresAt === undefined || revokedAt !== undefined ? [] : [{ expiresAt, name }]
   )
 }
-
-const told = { told: false }
-
-const show = (state: { told: boolean }) =>
-  Effect.gen(function* () {
-    const entries = yield* (yield* Buckets).getMany("permissions", [keys.tokens], 0)
-    if (entries !== undefined) return showTokens(expiriesOf(entries.map(({ value }) => value)))
-    if (state.told) return
-    state.told = true
-    yield* Effect.logWarning("metrics cannot show when tokens end: there are more than 1,024")
-  })
-
-/** Reads the tokens every 15 s until the scope closes. */
-const showTokenExpiry = Effect.suspend(() => Effect.ignore(show(told))).pipe(
-  Effect.andThen(Effect.sleep(every)),
-  Effect.forever,
-  Effect.forkScoped
-)

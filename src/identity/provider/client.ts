@@ -1,6 +1,6 @@
 // Requests to identity providers: https only, no redirects, no private addresses but those of hosts
-// that the operator named, a bound on time and bytes, and one retry.
-
+// that the operator named, a bound on time and bytes, and one retry. Also our own login there, and
+// which URLs may be called.
 import { createPrivateKey, randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
@@ -43,58 +43,6 @@ export interface ProviderResponse {
 export type Send = (
   request: ProviderRequest
 ) => Effect.Effect<ProviderResponse, IdentityUnavailable>
-
-/** The text of a body of at most `bytesMax` bytes. */
-const textOf = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
-  const chunks: Array<Uint8Array> = []
-  let bytes = 0
-  for await (const chunk of body) {
-    bytes += chunk.length
-    if (bytes > bytesMax) throw new Error("the response is too large")
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString("utf8")
-}
-
-/** The headers and the body of a request, made anew for each attempt. */
-const contentOf = Effect.fnUntraced(function* (wanted: ProviderRequest) {
-  const { form, headers, json, login } = wanted
-  const typed = (type: string) => ({ "content-type": type, ...headers, ...login?.headers })
-  if (json !== undefined) return { headers: typed("application/json"), body: JSON.stringify(json) }
-  if (form === undefined) return { headers, body: null }
-  const fields = { ...form, ...(login === undefined ? {} : yield* login.fields) }
-  const body = new URLSearchParams(fields).toString()
-  return { headers: typed("application/x-www-form-urlencoded"), body }
-})
-
-type Undici = typeof import("undici")
-
-/** Sends one request, without a retry. */
-const sendOnce = async (
-  { request }: Undici,
-  url: string,
-  { body, headers }: Effect.Success<ReturnType<typeof contentOf>>,
-  dispatcher: Agent,
-  signal: AbortSignal
-): Promise<ProviderResponse> => {
-  const response = await request(url, {
-    method: body === null ? "GET" : "POST",
-    dispatcher,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]),
-    headers: { accept: "application/json", ...headers },
-    body
-  })
-  return { status: response.statusCode, json: jsonObjectOf(await textOf(response.body)) }
-}
-
-/** The error for the log: its code or name, never its text, which may hold a URL with secrets. */
-const nameOf = (error: unknown): string => {
-  const { cause, code, name } = error as { cause?: unknown; code?: unknown; name?: unknown }
-  if (typeof code === "string") return code
-  return cause === undefined ? String(name) : nameOf(cause)
-}
-
-const isWorthRetry = ({ status }: ProviderResponse) => status === 502 || status === 503
 
 /**
  * A function that sends requests of a policy. `namedHosts`: hosts in the settings, which may have
@@ -148,12 +96,75 @@ export const makeSend = Effect.fnUntraced(function* (
 /** The host of a URL, as `makeSend` wants it. */
 export const hostOf = (url: string): string => new URL(url).hostname
 
-// How we log in at an authorization server: client_secret_basic (RFC 6749 section 2.3.1) or
-// private_key_jwt (RFC 7523 section 2.2).
+type Undici = typeof import("undici")
+
+/** Sends one request, without a retry. */
+const sendOnce = async (
+  { request }: Undici,
+  url: string,
+  { body, headers }: Effect.Success<ReturnType<typeof contentOf>>,
+  dispatcher: Agent,
+  signal: AbortSignal
+): Promise<ProviderResponse> => {
+  const response = await request(url, {
+    method: body === null ? "GET" : "POST",
+    dispatcher,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]),
+    headers: { accept: "application/json", ...headers },
+    body
+  })
+  return { status: response.statusCode, json: jsonObjectOf(await bodyTextOf(response.body)) }
+}
+
+/** The headers and the body of a request, made anew for each attempt. */
+const contentOf = Effect.fnUntraced(function* (wanted: ProviderRequest) {
+  const { form, headers, json, login } = wanted
+  const typed = (type: string) => ({ "content-type": type, ...headers, ...login?.headers })
+  if (json !== undefined) return { headers: typed("application/json"), body: JSON.stringify(json) }
+  if (form === undefined) return { headers, body: null }
+  const fields = { ...form, ...(login === undefined ? {} : yield* login.fields) }
+  const body = new URLSearchParams(fields).toString()
+  return { headers: typed("application/x-www-form-urlencoded"), body }
+})
+
+/** The text of a body of at most `bytesMax` bytes. */
+const bodyTextOf = async (body: AsyncIterable<Uint8Array>): Promise<string> => {
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  for await (const chunk of body) {
+    bytes += chunk.length
+    if (bytes > bytesMax) throw new Error("the response is too large")
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString("utf8")
+}
+
+/** The error for the log: its code or name, never its text, which may hold a URL with secrets. */
+const nameOf = (error: unknown): string => {
+  const { cause, code, name } = error as { cause?: unknown; code?: unknown; name?: unknown }
+  if (typeof code === "string") return code
+  return cause === undefined ? String(name) : nameOf(cause)
+}
+
+const isWorthRetry = ({ status }: ProviderResponse) => status === 502 || status === 503
+
+const assertionSeconds = 60
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+/** By the curve, or by the type of a key without one. */
+const assertionAlgorithms: Readonly<Record<string, string>> = {
+  rsa: "RS256",
+  ed25519: "EdDSA",
+  prime256v1: "ES256",
+  secp384r1: "ES384"
+}
 
 type Texts = Readonly<Record<string, string>>
 
-/** With what a request logs in. */
+/**
+ * Our login at an authorization server: client_secret_basic (RFC 6749 section 2.3.1) or
+ * private_key_jwt (RFC 7523 section 2.2).
+ */
 export interface ClientLogin {
   readonly headers: Texts
   /** Form fields, made anew for each attempt: servers take an assertion once (RFC 7523). */
@@ -166,8 +177,18 @@ interface LoginSettings {
   readonly clientKeyFile: Option.Option<string>
 }
 
-/** RFC 6749 appendix B: form encoding of id and secret, before they are joined. */
-const formEncoded = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1)
+/** The login from the settings. `audience`: the endpoint, for which assertions are signed. */
+export const makeClientLogin = (
+  policy: string,
+  prefix: string,
+  audience: string,
+  { clientId, clientKeyFile, clientSecret }: LoginSettings
+): Effect.Effect<ClientLogin, SettingsError> => {
+  const id = Option.getOrElse(clientId, () => "")
+  return Option.isSome(clientKeyFile)
+    ? byKey(policy, `${prefix}_CLIENT_KEY_FILE`, id, clientKeyFile.value, audience)
+    : Effect.succeed(bySecret(id, Redacted.value(Option.getOrThrow(clientSecret))))
+}
 
 export const bySecret = (id: string, secret: string): ClientLogin => {
   const pair = `${formEncoded(id)}:${formEncoded(secret)}`
@@ -175,16 +196,8 @@ export const bySecret = (id: string, secret: string): ClientLogin => {
   return { headers, fields: Effect.succeed({}) }
 }
 
-const assertionSeconds = 60
-const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-/** By the curve, or by the type of a key without one. */
-const algorithms: Readonly<Record<string, string>> = {
-  rsa: "RS256",
-  ed25519: "EdDSA",
-  prime256v1: "ES256",
-  secp384r1: "ES384"
-}
+/** RFC 6749 appendix B: form encoding of id and secret, before they are joined. */
+const formEncoded = (text: string): string => new URLSearchParams({ "": text }).toString().slice(1)
 
 const byKey = Effect.fnUntraced(function* (
   policy: string,
@@ -199,7 +212,7 @@ const byKey = Effect.fnUntraced(function* (
     catch: () => settingsFault([`${setting}: Expected the path of a file with a private key (PEM)`])
   })
   const { asymmetricKeyDetails, asymmetricKeyType } = key
-  const alg = algorithms[asymmetricKeyDetails?.namedCurve ?? asymmetricKeyType ?? ""]
+  const alg = assertionAlgorithms[asymmetricKeyDetails?.namedCurve ?? asymmetricKeyType ?? ""]
   if (alg === undefined)
     return yield* settingsFault([`${setting}: Expected a key for RS256, ES256, ES384 or EdDSA`])
   const fields = Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -217,21 +230,6 @@ const byKey = Effect.fnUntraced(function* (
   })
   return { headers: {}, fields }
 })
-
-/** The login from the settings. `audience`: the endpoint, for which assertions are signed. */
-export const makeClientLogin = (
-  policy: string,
-  prefix: string,
-  audience: string,
-  { clientId, clientKeyFile, clientSecret }: LoginSettings
-): Effect.Effect<ClientLogin, SettingsError> => {
-  const id = Option.getOrElse(clientId, () => "")
-  return Option.isSome(clientKeyFile)
-    ? byKey(policy, `${prefix}_CLIENT_KEY_FILE`, id, clientKeyFile.value, audience)
-    : Effect.succeed(bySecret(id, Redacted.value(Option.getOrThrow(clientSecret))))
-}
-
-// Which URLs of identity providers may be called. Pure.
 
 const loopbackHosts = ["localhost", "127.0.0.1", "[::1]"]
 

@@ -1,5 +1,7 @@
 // The public keys of an OpenID Connect issuer: found by its discovery document, fetched at most
-// once per cooldown, and used for a stated time while the issuer is away.
+// once per cooldown, and used for a stated time while the issuer is away. createRemoteJWKSet of
+// jose 6.2.17 is not used: by its source, keys older than 10 minutes are not used during an outage,
+// a failed fetch begins no cooldown, and a token of a key not fetched yet is refused as invalid.
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -68,49 +70,6 @@ export interface KeySet {
   readonly isUp: Effect.Effect<boolean>
 }
 
-const endpoints = ["jwks_uri", "authorization_endpoint", "token_endpoint", "userinfo_endpoint"]
-
-/** Why a discovery document cannot be used. */
-const discoveryFault = (found: JsonObject, issuer: string): string | undefined => {
-  if (found["issuer"] !== issuer) return "another issuer"
-  for (const name of endpoints) {
-    if (found[name] === undefined && name !== "jwks_uri") continue
-    const fault = discoveredUrlFault(found[name], issuer)
-    if (fault !== undefined) return `${name} ${fault}`
-  }
-  return undefined
-}
-
-/** An issuer in trouble may publish no keys: then the ones before serve on. */
-const areKeys = (keys: unknown): boolean =>
-  Array.isArray(keys) && keys.length > 0 && keys.every(isObject)
-
-const discoveryPath = "/.well-known/openid-configuration"
-
-/** Fetches the discovery document, then the keys. */
-const fetchKeys = Effect.fnUntraced(function* (policy: string, issuer: string, send: Send) {
-  const fetched = Effect.fnUntraced(function* (
-    url: string,
-    what: string,
-    faultOf: (json: JsonObject) => string | undefined
-  ) {
-    const { json, status } = yield* send({ url })
-    const isUsable = status === 200 && json !== undefined
-    const fault = isUsable ? faultOf(json) : `status ${status}, or no JSON`
-    if (fault === undefined) return json as unknown
-    return yield* new IdentityUnavailable({ policy, cause: `${what}: ${fault}` })
-  })
-  const url = `${issuer.replace(/\/$/, "")}${discoveryPath}`
-  const discovered = (yield* fetched(url, "the discovery document", (found) =>
-    discoveryFault(found, issuer)
-  )) as Discovered
-  const fetchedAt = yield* monotonicMillis
-  const keys = (yield* fetched(discovered.jwks_uri, "the key set", (found) =>
-    areKeys(found["keys"]) ? undefined : "no keys"
-  )) as JSONWebKeySet
-  return { discovered, keys, fetchedAt }
-})
-
 type Fetch = Effect.Effect<IssuerKeys, IdentityUnavailable>
 
 interface State {
@@ -129,64 +88,28 @@ interface State {
   fiber: Fiber.Fiber<IssuerKeys, IdentityUnavailable> | undefined
 }
 
-/** The fetch that is under way. */
-const runningOf = ({ fiber }: State) => (fiber?.pollUnsafe() === undefined ? fiber : undefined)
-
-/** Replaces the keys. Those that are gone are known to be gone: the issuer had them before. */
-const replace = (state: State, fetched: IssuerKeys): void => {
-  const { latest } = state
-  for (const { kid } of latest?.keys.keys ?? [])
-    state.unknown.set(String(kid), latest!.fetchedAt, fetched.fetchedAt + unknownMillis)
-  state.latest = fetched
-}
-
-/** Starts a fetch in a fiber of its own. */
-const start = (state: State, now: number, context: Context.Context<never>) => {
-  state.triedAt = now
-  const fetch = state.fetch.pipe(
-    Effect.tap((fetched) => Effect.sync(() => replace(state, fetched))),
-    Effect.tapError((error) => Effect.logError("the keys of an issuer cannot be fetched", error)),
-    Effect.onExit((exit) =>
-      Effect.sync(() => {
-        state.failure = Option.getOrUndefined(Exit.findErrorOption(exit))
-      })
+/** The keys of an issuer. The first fetch is made by the first token: a start needs no issuer. */
+export const makeKeySet = Effect.fnUntraced(function* (policy: string, issuer: string, send: Send) {
+  const state: State = {
+    policy,
+    fetch: fetchKeys(policy, issuer, send),
+    scope: yield* Effect.scope,
+    latest: undefined,
+    triedAt: Number.NEGATIVE_INFINITY,
+    soughtAt: Number.NEGATIVE_INFINITY,
+    unknown: new LruCache(unknownMax),
+    failure: undefined,
+    fiber: undefined
+  }
+  const keySet: KeySet = {
+    current: currentOf(state),
+    refreshed: (kid) => refreshedOf(state, kid),
+    isUp: refresh(state).pipe(
+      Effect.map(() => state.failure === undefined),
+      Effect.orElseSucceed(() => false)
     )
-  )
-  state.fiber = Fiber.runIn(Effect.runForkWith(context)(fetch), state.scope)
-  return state.fiber
-}
-
-/** The running fetch or a new one. One synchronous step: else two callers could both start one. */
-const fetching = (state: State, now: number) =>
-  Effect.contextWith((context: Context.Context<never>) =>
-    Effect.succeed(runningOf(state) ?? start(state, now, context))
-  )
-
-const usableAt = ({ latest }: State, now: number): IssuerKeys | undefined =>
-  latest !== undefined && now - latest.fetchedAt < staleMillis ? latest : undefined
-
-const unavailable = ({ failure, policy }: State, cause: string) =>
-  failure ?? new IdentityUnavailable({ policy, cause })
-
-/** Waits for the running fetch or a new one, for `fetchWaitMillis` from its beginning. */
-const awaitFetch = Effect.fnUntraced(function* (state: State, now: number) {
-  const fiber = yield* fetching(state, now)
-  const leftMillis = Math.max(0, state.triedAt + fetchWaitMillis - now)
-  yield* Effect.ignore(Effect.timeout(Fiber.await(fiber), leftMillis))
-})
-
-/** Fetches unless a fetch began within the cooldown; then returns what there is. */
-const refresh = Effect.fnUntraced(function* (state: State) {
-  const now = yield* monotonicMillis
-  const usable = usableAt(state, now)
-  const cooldown = usable === undefined ? firstCooldownMillis : cooldownMillis
-  const mayFetch = runningOf(state) !== undefined || now - state.triedAt >= cooldown
-  if (usable === undefined)
-    return mayFetch
-      ? yield* Effect.flatMap(fetching(state, now), Fiber.join)
-      : yield* unavailable(state, "no keys")
-  if (mayFetch) yield* awaitFetch(state, now)
-  return state.latest ?? usable
+  }
+  return keySet
 })
 
 const currentOf = Effect.fnUntraced(function* (state: State) {
@@ -215,26 +138,105 @@ const refreshedOf = Effect.fnUntraced(function* (state: State, kid: string) {
   return isAnswer ? latest : yield* unavailable(state, "the keys were not fetched for this token")
 })
 
-/** The keys of an issuer. The first fetch is made by the first token: a start needs no issuer. */
-export const makeKeySet = Effect.fnUntraced(function* (policy: string, issuer: string, send: Send) {
-  const state: State = {
-    policy,
-    fetch: fetchKeys(policy, issuer, send),
-    scope: yield* Effect.scope,
-    latest: undefined,
-    triedAt: Number.NEGATIVE_INFINITY,
-    soughtAt: Number.NEGATIVE_INFINITY,
-    unknown: new LruCache(unknownMax),
-    failure: undefined,
-    fiber: undefined
-  }
-  const keySet: KeySet = {
-    current: currentOf(state),
-    refreshed: (kid) => refreshedOf(state, kid),
-    isUp: refresh(state).pipe(
-      Effect.map(() => state.failure === undefined),
-      Effect.orElseSucceed(() => false)
-    )
-  }
-  return keySet
+/** Fetches unless a fetch began within the cooldown; then returns what there is. */
+const refresh = Effect.fnUntraced(function* (state: State) {
+  const now = yield* monotonicMillis
+  const usable = usableAt(state, now)
+  const cooldown = usable === undefined ? firstCooldownMillis : cooldownMillis
+  const mayFetch = runningOf(state) !== undefined || now - state.triedAt >= cooldown
+  if (usable === undefined)
+    return mayFetch
+      ? yield* Effect.flatMap(fetching(state, now), Fiber.join)
+      : yield* unavailable(state, "no keys")
+  if (mayFetch) yield* awaitFetch(state, now)
+  return state.latest ?? usable
 })
+
+/** Waits for the running fetch or a new one, for `fetchWaitMillis` from its beginning. */
+const awaitFetch = Effect.fnUntraced(function* (state: State, now: number) {
+  const fiber = yield* fetching(state, now)
+  const leftMillis = Math.max(0, state.triedAt + fetchWaitMillis - now)
+  yield* Effect.ignore(Effect.timeout(Fiber.await(fiber), leftMillis))
+})
+
+const usableAt = ({ latest }: State, now: number): IssuerKeys | undefined =>
+  latest !== undefined && now - latest.fetchedAt < staleMillis ? latest : undefined
+
+const unavailable = ({ failure, policy }: State, cause: string) =>
+  failure ?? new IdentityUnavailable({ policy, cause })
+
+/** The running fetch or a new one. One synchronous step: else two callers could both start one. */
+const fetching = (state: State, now: number) =>
+  Effect.contextWith((context: Context.Context<never>) =>
+    Effect.succeed(runningOf(state) ?? start(state, now, context))
+  )
+
+/** The fetch that is under way. */
+const runningOf = ({ fiber }: State) => (fiber?.pollUnsafe() === undefined ? fiber : undefined)
+
+/** Starts a fetch in a fiber of its own. */
+const start = (state: State, now: number, context: Context.Context<never>) => {
+  state.triedAt = now
+  const fetch = state.fetch.pipe(
+    Effect.tap((fetched) => Effect.sync(() => replace(state, fetched))),
+    Effect.tapError((error) => Effect.logError("the keys of an issuer cannot be fetched", error)),
+    Effect.onExit((exit) =>
+      Effect.sync(() => {
+        state.failure = Option.getOrUndefined(Exit.findErrorOption(exit))
+      })
+    )
+  )
+  state.fiber = Fiber.runIn(Effect.runForkWith(context)(fetch), state.scope)
+  return state.fiber
+}
+
+/** Replaces the keys. Those that are gone are known to be gone: the issuer had them before. */
+const replace = (state: State, fetched: IssuerKeys): void => {
+  const { latest } = state
+  for (const { kid } of latest?.keys.keys ?? [])
+    state.unknown.set(String(kid), latest!.fetchedAt, fetched.fetchedAt + unknownMillis)
+  state.latest = fetched
+}
+
+/** Fetches the discovery document, then the keys. */
+const fetchKeys = Effect.fnUntraced(function* (policy: string, issuer: string, send: Send) {
+  const fetched = Effect.fnUntraced(function* (
+    url: string,
+    what: string,
+    faultOf: (json: JsonObject) => string | undefined
+  ) {
+    const { json, status } = yield* send({ url })
+    const isUsable = status === 200 && json !== undefined
+    const fault = isUsable ? faultOf(json) : `status ${status}, or no JSON`
+    if (fault === undefined) return json as unknown
+    return yield* new IdentityUnavailable({ policy, cause: `${what}: ${fault}` })
+  })
+  const url = `${issuer.replace(/\/$/, "")}${discoveryPath}`
+  const discovered = (yield* fetched(url, "the discovery document", (found) =>
+    discoveryFault(found, issuer)
+  )) as Discovered
+  const fetchedAt = yield* monotonicMillis
+  const keys = (yield* fetched(discovered.jwks_uri, "the key set", (found) =>
+    areKeys(found["keys"]) ? undefined : "no keys"
+  )) as JSONWebKeySet
+  return { discovered, keys, fetchedAt }
+})
+
+const endpoints = ["jwks_uri", "authorization_endpoint", "token_endpoint", "userinfo_endpoint"]
+
+/** Why a discovery document cannot be used. */
+const discoveryFault = (found: JsonObject, issuer: string): string | undefined => {
+  if (found["issuer"] !== issuer) return "another issuer"
+  for (const name of endpoints) {
+    if (found[name] === undefined && name !== "jwks_uri") continue
+    const fault = discoveredUrlFault(found[name], issuer)
+    if (fault !== undefined) return `${name} ${fault}`
+  }
+  return undefined
+}
+
+/** An issuer in trouble may publish no keys: then the ones before serve on. */
+const areKeys = (keys: unknown): boolean =>
+  Array.isArray(keys) && keys.length > 0 && keys.every(isObject)
+
+const discoveryPath = "/.well-known/openid-configuration"

@@ -23,74 +23,32 @@ const refusedInHeader = ["crit", "jwk", "jku", "x5u"]
 const unknownKey = "the issuer has no such key"
 export const wrongSignature = "the signature is wrong"
 
-/** Why a token is not believed, for the developer who sent it. */
-const faultOf = (error: unknown): string => {
-  if (error instanceof errors.JWKSNoMatchingKey) return unknownKey
-  if (error instanceof errors.JWTExpired) return lateFault
-  if (error instanceof errors.JWTClaimValidationFailed) return "nbf or exp is wrong"
-  if (error instanceof errors.JOSEAlgNotAllowed) return "the algorithm is not accepted"
-  if (error instanceof errors.JWSSignatureVerificationFailed) return wrongSignature
-  return "the token cannot be read"
-}
-
-/** Throws what is wrong with a token if its signature is right. */
-const unlessSigned = (error: unknown): undefined => {
-  if (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed)
-    throw error
-}
-
 const kidCharsMax = 200
 
-/** The members of a part of a JWT, without a check of its signature; undefined: no JWT. */
-const partOf = (token: string, part: 0 | 1): Claims | undefined => {
-  const parts = token.split(".")
-  return parts.length === 3
-    ? jsonObjectOf(Buffer.from(parts[part]!, "base64url").toString("utf8"))
-    : undefined
-}
-
-/** The header of a token. */
-export const headerOf = (token: string): Claims | undefined => partOf(token, 0)
-/** The claims of a token, which nobody has verified. */
-export const claimsOf = (token: string): Claims | undefined => partOf(token, 1)
-
-/** Whether a token names this issuer (undefined: none) and one of these audiences. */
-export const isMeantFor = (
-  token: string,
-  issuer: string | undefined,
-  audience: ReadonlyArray<string>
-): boolean => {
-  const claims = claimsOf(token)
-  return claims !== undefined && claims["iss"] === issuer && isForUs(claims["aud"], audience)
-}
-
-/** The name of a token's key; "" without one. A longer one only counts by its beginning. */
-const kidOf = (token: string): string => {
-  const kid = headerOf(token)?.["kid"]
-  return typeof kid === "string" ? kid.slice(0, kidCharsMax) : ""
-}
+const toleranceSeconds = 5
 
 /**
- * Whether a token is written as RFC 7515 section 2 demands. Decoders take other characters and
- * padding, too, so a valid token would have thousands of spellings: each would be verified, and
- * remembered in the place of somebody else's.
+ * The claims of a token by the issuer's keys, or what is wrong. An issuer chooses its algorithms
+ * itself, and no key fits an algorithm of another kind, so all with a public key are accepted.
  */
-const hasOneSpelling = (token: string): boolean =>
-  token.split(".").every((part) => Buffer.from(part, "base64url").toString("base64url") === part)
-
-const isUsableHeader = (header: Claims | undefined): boolean => {
-  if (header === undefined || refusedInHeader.some((name) => Object.hasOwn(header, name)))
-    return false
-  const { typ } = header
-  return (
-    typ === undefined || (typeof typ === "string" && accessTokenTypes.includes(typ.toLowerCase()))
-  )
-}
+export const claimsOfIssuer = Effect.fnUntraced(function* (
+  token: string,
+  keySet: KeySet,
+  algorithms: ReadonlyArray<string> = asymmetricAlgorithms
+) {
+  const verify = ({ keys }: IssuerKeys) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      verifyJwt(token, { keySet: keys }, algorithms, now)
+    )
+  const first = yield* verify(yield* keySet.current)
+  const kid = kidOf(token)
+  // The issuer may have a new key. Without a `kid` a former key fits, and only the signature tells.
+  const mayBeNew = first === unknownKey || (first === wrongSignature && kid === "")
+  return mayBeNew ? yield* verify(yield* keySet.refreshed(kid)) : first
+})
 
 /** A key that verifies, or a set from which the token's `kid` chooses. */
 type VerifyingKey = CryptoKey | KeyObject | Uint8Array | { readonly keySet: JSONWebKeySet }
-
-const toleranceSeconds = 5
 
 /**
  * The claims of a token whose signature is right, at a time in milliseconds, or what is wrong. Of a
@@ -126,22 +84,64 @@ export const verifyJwt = (
   return Effect.promise(() => verify().catch(faultOf))
 }
 
+const isUsableHeader = (header: Claims | undefined): boolean => {
+  if (header === undefined || refusedInHeader.some((name) => Object.hasOwn(header, name)))
+    return false
+  const { typ } = header
+  return (
+    typ === undefined || (typeof typ === "string" && accessTokenTypes.includes(typ.toLowerCase()))
+  )
+}
+
 /**
- * The claims of a token by the issuer's keys, or what is wrong. An issuer chooses its algorithms
- * itself, and no key fits an algorithm of another kind, so all with a public key are accepted.
+ * Whether a token is written as RFC 7515 section 2 demands. Decoders take other characters and
+ * padding, too, so a valid token would have thousands of spellings: each would be verified, and
+ * remembered in the place of somebody else's.
  */
-export const claimsOfIssuer = Effect.fnUntraced(function* (
+const hasOneSpelling = (token: string): boolean =>
+  token.split(".").every((part) => Buffer.from(part, "base64url").toString("base64url") === part)
+
+/** The name of a token's key; "" without one. A longer one only counts by its beginning. */
+const kidOf = (token: string): string => {
+  const kid = headerOf(token)?.["kid"]
+  return typeof kid === "string" ? kid.slice(0, kidCharsMax) : ""
+}
+
+/** Throws what is wrong with a token if its signature is right. */
+const unlessSigned = (error: unknown): undefined => {
+  if (error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed)
+    throw error
+}
+
+/** Why a token is not believed, for the developer who sent it. */
+const faultOf = (error: unknown): string => {
+  if (error instanceof errors.JWKSNoMatchingKey) return unknownKey
+  if (error instanceof errors.JWTExpired) return lateFault
+  if (error instanceof errors.JWTClaimValidationFailed) return "nbf or exp is wrong"
+  if (error instanceof errors.JOSEAlgNotAllowed) return "the algorithm is not accepted"
+  if (error instanceof errors.JWSSignatureVerificationFailed) return wrongSignature
+  return "the token cannot be read"
+}
+
+/** The header of a token. */
+export const headerOf = (token: string): Claims | undefined => partOf(token, 0)
+/** The claims of a token, which nobody has verified. */
+export const claimsOf = (token: string): Claims | undefined => partOf(token, 1)
+
+/** The members of a part of a JWT, without a check of its signature; undefined: no JWT. */
+const partOf = (token: string, part: 0 | 1): Claims | undefined => {
+  const parts = token.split(".")
+  return parts.length === 3
+    ? jsonObjectOf(Buffer.from(parts[part]!, "base64url").toString("utf8"))
+    : undefined
+}
+
+/** Whether a token names this issuer (undefined: none) and one of these audiences. */
+export const isMeantFor = (
   token: string,
-  keySet: KeySet,
-  algorithms: ReadonlyArray<string> = asymmetricAlgorithms
-) {
-  const verify = ({ keys }: IssuerKeys) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      verifyJwt(token, { keySet: keys }, algorithms, now)
-    )
-  const first = yield* verify(yield* keySet.current)
-  const kid = kidOf(token)
-  // The issuer may have a new key. Without a `kid` a former key fits, and only the signature tells.
-  const mayBeNew = first === unknownKey || (first === wrongSignature && kid === "")
-  return mayBeNew ? yield* verify(yield* keySet.refreshed(kid)) : first
-})
+  issuer: string | undefined,
+  audience: ReadonlyArray<string>
+): boolean => {
+  const claims = claimsOf(token)
+  return claims !== undefined && claims["iss"] === issuer && isForUs(claims["aud"], audience)
+}

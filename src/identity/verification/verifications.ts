@@ -1,5 +1,6 @@
-// Verifies tokens and remembers the verdicts: one verification at a time for each token.
-// failures.ts limits them per address, shared-verdicts.ts shares them between gateways.
+// Verifies tokens and remembers the verdicts: one verification at a time for each token, verdicts
+// in memory, and in the bucket `cache`, which all gateways share. failures.ts limits verifications
+// per address.
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -36,6 +37,13 @@ const invalidMillis = 10_000
 const underWayMax = 64
 const waitingMax = 1_000
 const addressesMax = 20_000
+
+/** Bytes of V8's heap (measured): a verdict with its key; a name, without its characters. */
+const verdictBytes = 500
+const groupBytes = 32
+
+const sharedReadTimeout = "500 millis"
+const sharedWriteTimeout = "5 seconds"
 
 /** How one policy verifies tokens. */
 interface Verifier {
@@ -85,94 +93,44 @@ interface Pending {
   isAway: boolean
 }
 
-/**
- * Verifies a token and remembers the verdict. Its lifetime is measured by the monotonic clock: a
- * revoked token must not work for longer because a server's clock was set back.
- */
-const verifyOnce = Effect.fnUntraced(function* (
-  { failures, invalid, known, nameOf, run, shared }: State,
-  { isShared, lifetimeMillis, verify }: Required<Verifier>,
-  key: string,
-  token: string
-) {
-  const began = yield* Clock.currentTimeMillis
-  const from = yield* monotonicMillis
-  const found = isShared ? yield* shared.read(key, began) : undefined
-  if (found !== undefined) {
-    // The clock of the gateway that verified may be ahead.
-    known.set(key, found.known, from + Math.min(found.until - began, lifetimeMillis))
-    return found.known
+export class Verifications extends Context.Service<
+  Verifications,
+  {
+    /** The verdict on a token that a client of an address sends. */
+    readonly make: (verifier: Verifier) => VerifyToken
   }
-  const verdict = yield* verify(token)
-  if (verdict._tag === "Invalid") {
-    if (!verdict.isUnknown) invalid.set(key, verdict, from + invalidMillis)
-    return verdict
-  }
-  const groups = verdict.groups.map(nameOf)
-  const named = { ...verdict, user: nameOf(verdict.user), groups }
-  const until = Math.min(began + lifetimeMillis, named.expiresAt ?? Number.POSITIVE_INFINITY)
-  known.set(key, named, from + until - began)
-  yield* failures.good(key)
-  if (isShared && until > began) yield* run(shared.write(key, { known: named, until }, began))
-  return named
-})
-
-/** Counts a verification that ended without a verdict, and notes whether the server is away. */
-const noteOutage = (
-  { outages }: State,
-  pending: Pending,
-  exit: Exit.Exit<Verdict, Failure>,
-  address: string,
-  now: number
-): void => {
-  const failure = Exit.isFailure(exit)
-    ? Option.getOrUndefined(Exit.findErrorOption(exit))
-    : undefined
-  if (failure?._tag === "TooManyFailures") return
-  pending.isAway = failure !== undefined
-  if (pending.isAway) outages.take(address, now)
-}
-
-/** Starts a verification in a fiber of its own: the first request may end before it. */
-const start = Effect.fnUntraced(function* (
-  state: State,
-  pending: Pending,
-  key: string,
-  token: string,
-  address: string,
-  now: number
-) {
-  const { permits, underWay, verifier } = pending
-  const { policy } = verifier
-  const done = Deferred.makeUnsafe<Verdict, Failure>()
-  // Starts with its first caller: a verification without I/O may end at once.
-  const started: UnderWay = { done, callers: 1 }
-  underWay.set(key, started)
-  const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
-  yield* state.run(
-    // Other tokens of this address may have failed while this one waited.
-    Effect.flatMap(state.failures.admit(key, address), () =>
-      verifyOnce(state, verifier, key, token)
-    ).pipe(
-      permits.withPermits(1),
-      Effect.timeout(identificationMillis),
-      Effect.catchTag("TimeoutError", (cause) => Effect.fail(unavailable(cause))),
-      Effect.catchDefect((cause) => Effect.fail(unavailable(cause))),
-      Effect.onExit((exit) => {
-        underWay.delete(key)
-        // Before the callers go on: they leave at once, and then each failure would count twice.
-        const isLeft = started.callers === 0
-        Deferred.doneUnsafe(done, exit)
-        // Clients that left count, too: else their tokens cost requests without an end.
-        const isInvalid = exit._tag === "Success" && exit.value._tag === "Invalid"
-        noteOutage(state, pending, exit, address, now)
-        return isInvalid && isLeft ? state.failures.count(address) : Effect.void
-      }),
-      Effect.ignore
-    )
+>()("bellcast/identity/Verifications") {
+  static readonly layer = Layer.effect(
+    Verifications,
+    Effect.gen(function* () {
+      const scope = yield* Effect.scope
+      const { authFailuresPerAddressPerMinuteMax: max, authVerificationTtlSeconds } =
+        yield* IdentitySettings
+      const lifetimeMillis = authVerificationTtlSeconds * 1000
+      const state: State = {
+        failures: yield* Failures,
+        known: yield* makeKnownVerdicts,
+        invalid: new LruCache(invalidMax),
+        shared: yield* makeSharedVerdicts,
+        outages: makeRate(max, 60_000, addressesMax),
+        keyOf: yield* credentialKeys,
+        nameOf: userNames(yield* useridSecret),
+        run: (effect) => Effect.forkIn(effect, scope)
+      }
+      const make = (verifier: Verifier) => {
+        const pending: Pending = {
+          verifier: { context: "", lifetimeMillis, isShared: false, ...verifier },
+          permits: Semaphore.makeUnsafe(underWayMax),
+          underWay: new Map(),
+          waiting: 0,
+          isAway: false
+        }
+        return (token: string, asker: Asker) => verdictOf(state, pending, token, asker)
+      }
+      return Verifications.of({ make })
+    })
   )
-  return started
-})
+}
 
 const verdictOf = Effect.fnUntraced(function* (
   state: State,
@@ -215,57 +173,96 @@ const verdictOf = Effect.fnUntraced(function* (
   )
 })
 
-export class Verifications extends Context.Service<
-  Verifications,
-  {
-    /** The verdict on a token that a client of an address sends. */
-    readonly make: (verifier: Verifier) => VerifyToken
-  }
->()("bellcast/identity/Verifications") {
-  static readonly layer = Layer.effect(
-    Verifications,
-    Effect.gen(function* () {
-      const scope = yield* Effect.scope
-      const { authFailuresPerAddressPerMinuteMax: max, authVerificationTtlSeconds } =
-        yield* IdentitySettings
-      const lifetimeMillis = authVerificationTtlSeconds * 1000
-      const state: State = {
-        failures: yield* Failures,
-        known: yield* makeKnownVerdicts,
-        invalid: new LruCache(invalidMax),
-        shared: yield* makeSharedVerdicts,
-        outages: makeRate(max, 60_000, addressesMax),
-        keyOf: yield* credentialKeys,
-        nameOf: userNames(yield* useridSecret),
-        run: (effect) => Effect.forkIn(effect, scope)
-      }
-      const make = (verifier: Verifier) => {
-        const pending: Pending = {
-          verifier: { context: "", lifetimeMillis, isShared: false, ...verifier },
-          permits: Semaphore.makeUnsafe(underWayMax),
-          underWay: new Map(),
-          waiting: 0,
-          isAway: false
-        }
-        return (token: string, asker: Asker) => verdictOf(state, pending, token, asker)
-      }
-      return Verifications.of({ make })
-    })
+/** Starts a verification in a fiber of its own: the first request may end before it. */
+const start = Effect.fnUntraced(function* (
+  state: State,
+  pending: Pending,
+  key: string,
+  token: string,
+  address: string,
+  now: number
+) {
+  const { permits, underWay, verifier } = pending
+  const { policy } = verifier
+  const done = Deferred.makeUnsafe<Verdict, Failure>()
+  // Starts with its first caller: a verification without I/O may end at once.
+  const started: UnderWay = { done, callers: 1 }
+  underWay.set(key, started)
+  const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
+  yield* state.run(
+    // Other tokens of this address may have failed while this one waited.
+    Effect.flatMap(state.failures.admit(key, address), () =>
+      verifyOnce(state, verifier, key, token)
+    ).pipe(
+      permits.withPermits(1),
+      Effect.timeout(identificationMillis),
+      Effect.catchTag("TimeoutError", (cause) => Effect.fail(unavailable(cause))),
+      Effect.catchDefect((cause) => Effect.fail(unavailable(cause))),
+      Effect.onExit((exit) => {
+        underWay.delete(key)
+        // Before the callers go on: they leave at once, and then each failure would count twice.
+        const isLeft = started.callers === 0
+        Deferred.doneUnsafe(done, exit)
+        // Clients that left count, too: else their tokens cost requests without an end.
+        const isInvalid = exit._tag === "Success" && exit.value._tag === "Invalid"
+        noteOutage(state, pending, exit, address, now)
+        return isInvalid && isLeft ? state.failures.count(address) : Effect.void
+      }),
+      Effect.ignore
+    )
   )
+  return started
+})
+
+/** Counts a verification that ended without a verdict, and notes whether the server is away. */
+const noteOutage = (
+  { outages }: State,
+  pending: Pending,
+  exit: Exit.Exit<Verdict, Failure>,
+  address: string,
+  now: number
+): void => {
+  const failure = Exit.isFailure(exit)
+    ? Option.getOrUndefined(Exit.findErrorOption(exit))
+    : undefined
+  if (failure?._tag === "TooManyFailures") return
+  pending.isAway = failure !== undefined
+  if (pending.isAway) outages.take(address, now)
 }
 
-// Verdicts on verified tokens, within a share of the memory of all caches.
+/**
+ * Verifies a token and remembers the verdict. Its lifetime is measured by the monotonic clock: a
+ * revoked token must not work for longer because a server's clock was set back.
+ */
+const verifyOnce = Effect.fnUntraced(function* (
+  { failures, invalid, known, nameOf, run, shared }: State,
+  { isShared, lifetimeMillis, verify }: Required<Verifier>,
+  key: string,
+  token: string
+) {
+  const began = yield* Clock.currentTimeMillis
+  const from = yield* monotonicMillis
+  const found = isShared ? yield* shared.read(key, began) : undefined
+  if (found !== undefined) {
+    // The clock of the gateway that verified may be ahead.
+    known.set(key, found.known, from + Math.min(found.until - began, lifetimeMillis))
+    return found.known
+  }
+  const verdict = yield* verify(token)
+  if (verdict._tag === "Invalid") {
+    if (!verdict.isUnknown) invalid.set(key, verdict, from + invalidMillis)
+    return verdict
+  }
+  const groups = verdict.groups.map(nameOf)
+  const named = { ...verdict, user: nameOf(verdict.user), groups }
+  const until = Math.min(began + lifetimeMillis, named.expiresAt ?? Number.POSITIVE_INFINITY)
+  known.set(key, named, from + until - began)
+  yield* failures.good(key)
+  if (isShared && until > began) yield* run(shared.write(key, { known: named, until }, began))
+  return named
+})
 
-/** Bytes of V8's heap (measured): a verdict with its key; a name, without its characters. */
-const verdictBytes = 500
-const groupBytes = 32
-
-const bytesOf = ({ groups, rights, user }: Known): number =>
-  [user, ...groups, ...(rights?.channels ?? [])].reduce(
-    (sum, text) => sum + groupBytes + text.length,
-    verdictBytes
-  )
-
+/** Verdicts on verified tokens, within a share of the memory of all caches. */
 interface KnownVerdicts {
   /** The verdict of a key, unless it expired before `now`. Times are monotonic milliseconds. */
   readonly get: (key: string, now: number) => Known | undefined
@@ -280,11 +277,11 @@ const makeKnownVerdicts = Effect.map(Caches, (caches): KnownVerdicts => {
   }
 })
 
-// Verdicts in the bucket `cache`, which all gateways share. A failure of the bucket never fails a
-// request: the token is verified instead.
-
-const readTimeout = "500 millis"
-const writeTimeout = "5 seconds"
+const bytesOf = ({ groups, rights, user }: Known): number =>
+  [user, ...groups, ...(rights?.channels ?? [])].reduce(
+    (sum, text) => sum + groupBytes + text.length,
+    verdictBytes
+  )
 
 interface SharedVerdict {
   readonly known: Known
@@ -294,11 +291,15 @@ interface SharedVerdict {
 
 type SharedVerdicts = Effect.Success<typeof makeSharedVerdicts>
 
+/**
+ * Verdicts in the bucket `cache`, which all gateways share. A failure of the bucket never fails a
+ * request: the token is verified instead.
+ */
 const makeSharedVerdicts = Effect.map(Buckets, (buckets) => ({
   /** A verdict that holds at `now`. */
   read: (key: string, now: number): Effect.Effect<SharedVerdict | undefined> =>
     buckets.get("cache", keys.verification(key)).pipe(
-      Effect.timeout(readTimeout),
+      Effect.timeout(sharedReadTimeout),
       Effect.map((entry) => (entry && entry.value.until > now ? entry.value : undefined)),
       Effect.orElseSucceed(() => undefined)
     ),
@@ -307,13 +308,13 @@ const makeSharedVerdicts = Effect.map(Buckets, (buckets) => ({
       .put("cache", keys.verification(key), { v: 1, known, until }, 0, {
         ttlSeconds: Math.ceil((until - now) / 1000)
       })
-      .pipe(Effect.timeout(writeTimeout), Effect.ignore)
+      .pipe(Effect.timeout(sharedWriteTimeout), Effect.ignore)
 }))
 
-// The keys under which verdicts on credentials are remembered: no token is in memory or in NATS
-// longer than its request.
-
-/** A function from texts to one key, 43 characters. No text may hold a line feed but the last. */
+/**
+ * A function from texts to one key, 43 characters, under which verdicts are remembered: no token is
+ * in memory or in NATS longer than its request. No text may hold a line feed but the last.
+ */
 export const credentialKeys = Effect.map(useridSecret, (secret) => {
   const hmac = hmacFor(secret, "bellcast verification")
   return (...texts: ReadonlyArray<string | number>): string => hmac(texts.join("\n"), "base64url")

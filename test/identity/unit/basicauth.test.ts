@@ -5,7 +5,7 @@ import { assert, describe, it } from "vitest"
 import { textHmac } from "#basics/hmac.ts"
 import { basicIds, pairOf } from "#identity/policies/basicauth.ts"
 import { pseudonyms } from "#identity/principals.ts"
-import { credentialsOf } from "#identity/verdict.ts"
+import { credentialsOf } from "#identity/identity.ts"
 
 const pairIn = (authorization: string | undefined) => {
   const headers = { authorization }

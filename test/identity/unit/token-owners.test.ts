@@ -6,7 +6,7 @@ import { Settings } from "#config"
 import { makeTokenOwners } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import { IdentitySettings } from "#identity/settings.ts"
-import { credentialsOf } from "#identity/verdict.ts"
+import { credentialsOf } from "#identity/identity.ts"
 
 const policy = (name: string, bearer?: Policy["bearer"]): Policy => ({
   name,
