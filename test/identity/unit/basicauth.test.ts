@@ -3,9 +3,9 @@ import { createHmac } from "node:crypto"
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { textHmac } from "#basics/hmac.ts"
+import { credentialsOf } from "#identity/identity.ts"
 import { basicIds, pairOf } from "#identity/policies/basicauth.ts"
 import { pseudonyms } from "#identity/principals.ts"
-import { credentialsOf } from "#identity/identity.ts"
 
 const pairIn = (authorization: string | undefined) => {
   const headers = { authorization }

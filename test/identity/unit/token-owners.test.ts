@@ -3,10 +3,9 @@ import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Settings } from "#config"
-import { makeTokenOwners } from "#identity/identity.ts"
+import { credentialsOf, makeTokenOwners } from "#identity/identity.ts"
 import type { Policy } from "#identity/policy.ts"
 import { IdentitySettings } from "#identity/settings.ts"
-import { credentialsOf } from "#identity/identity.ts"
 
 const policy = (name: string, bearer?: Policy["bearer"]): Policy => ({
   name,
