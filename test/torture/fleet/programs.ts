@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
 /** An earlier commit that stores in the present form (`storedForm`). */
-const formerCommit = "eddd2f11f6c3125de818f8b6f118506871de613c"
+const formerCommit = "a1b5c60e78adf8dc4bda12af0e2f6d62e6be60ec"
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", thisProgram, ...args], {
