@@ -11,8 +11,7 @@ import { goneMillis, MassGone } from "./mass-gone.ts"
 import { type Notice, Notices } from "./notices.ts"
 import type { Origin } from "./origins.ts"
 import type { Push } from "./push.ts"
-import { fullMillis, makeQueue } from "./queue.ts"
-import { SendWindow } from "./window.ts"
+import { fullMillis, makeQueue, SendWindow } from "./window.ts"
 
 export interface PushServiceOptions {
   readonly pushesUnderWayMax: number

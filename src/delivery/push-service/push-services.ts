@@ -11,10 +11,10 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { makePushServiceMetrics } from "#telemetry/delivery-metrics.ts"
 import { decodeGossip, type Gossip } from "./gossip.ts"
-import { makeHeadroom } from "./headroom.ts"
 import type { Notice } from "./notices.ts"
 import { Origins } from "./origins.ts"
 import { PushService } from "./push-service.ts"
+import { makeHeadroom } from "./window.ts"
 
 /**
  * How often counts are published, and standing facts again for workers that started later or missed
