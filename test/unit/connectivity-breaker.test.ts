@@ -1,6 +1,6 @@
 // When a push service counts as out of reach, and how it is tried again.
 import { assert, describe, it } from "@effect/vitest"
-import { ConnectivityBreaker } from "#delivery/push-service/breakers/connectivity-breaker.ts"
+import { ConnectivityBreaker } from "#delivery/push-service/breakers.ts"
 
 const now = 1_800_000_000_000
 const second = 1_000

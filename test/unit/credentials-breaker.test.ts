@@ -1,6 +1,6 @@
 // The credentials breaker: when it opens, which pushes pass as probes, what closes it.
 import { assert, describe, it } from "@effect/vitest"
-import { CredentialsBreaker } from "#delivery/push-service/breakers/credentials-breaker.ts"
+import { CredentialsBreaker } from "#delivery/push-service/breakers.ts"
 
 const openMillis = 60_000
 const now = 1_800_000_000_000

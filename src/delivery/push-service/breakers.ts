@@ -1,0 +1,415 @@
+// The connectivity breaker of one push service: after failed connections to several subscriptions
+// in a row, pushes wait instead of using up their attempts. Our own network may be the cause, so
+// other workers are not told. Pure: callers give the time.
+import { addBounded, makeRoom } from "#basics/bounded.ts"
+import type { RefusalReason } from "#domain/reason.ts"
+
+/**
+ * Different subscriptions without a response, in a row, that open the breaker. The same number of
+ * pushes to fewer subscriptions only causes a warning.
+ */
+const failedInRowMax = 5
+
+/** Open `firstMillis`, then twice as long with each failed probe, at most `maxMillis`. */
+export class ConnectivityBreaker {
+  readonly #firstMillis: number
+  readonly #maxMillis: number
+  readonly #circuit = new CircuitBreaker()
+  readonly #failedInRow = new Set<string>()
+  #pushesInRow = 0
+  #millis: number
+  #respondedAt = Number.NEGATIVE_INFINITY
+
+  constructor(firstMillis: number, maxMillis: number) {
+    this.#firstMillis = firstMillis
+    this.#maxMillis = maxMillis
+    this.#millis = firstMillis
+  }
+
+  stateAt(now: number): CircuitState {
+    return this.#circuit.stateAt(now)
+  }
+
+  /** Undefined: a push may be sent; {@link probes} says that it is. Else the time to come back. */
+  deferral(now: number): number | undefined {
+    return this.#circuit.deferral(now)
+  }
+
+  /** Notes that a push is sent. Returns whether it is a probe, for which others wait. */
+  probes(now: number): boolean {
+    return this.#circuit.probes(now)
+  }
+
+  /** Notes that the last probe was not sent after all: the next push may be one. */
+  giveBack(): void {
+    this.#circuit.giveBack()
+  }
+
+  /** Notes a response of any status. Returns whether it ends the waiting, or a silence. */
+  responded(now: number): boolean {
+    this.#respondedAt = now
+    if (this.#failedInRow.size > 0) this.#failedInRow.clear()
+    this.#millis = this.#firstMillis
+    const wasSilent = this.#pushesInRow >= failedInRowMax
+    this.#pushesInRow = 0
+    return this.#circuit.close() || wasSilent
+  }
+
+  /**
+   * Notes that a push sent at `sentAt` got no response. "opens": the breaker opens with it.
+   * "silent": a few subscriptions get no response, again and again.
+   */
+  failed(subscription: string, sentAt: number, now: number): "opens" | "silent" | undefined {
+    const state = this.#circuit.stateAt(now)
+    // Others got a response since then: one connection broke, with all the pushes on it.
+    if (sentAt < this.#respondedAt) return undefined
+    // The push was sent before the breaker opened, so its failure says nothing about now.
+    if (state === "open") return undefined
+    this.#pushesInRow += 1
+    if (state === "closed" && this.#failedInRow.add(subscription).size < failedInRowMax)
+      return this.#pushesInRow === failedInRowMax ? "silent" : undefined
+    this.#failedInRow.clear()
+    this.#circuit.open(Math.min(this.#millis, this.#maxMillis), now)
+    this.#millis = Math.min(2 * this.#millis, this.#maxMillis)
+    return state === "closed" ? "opens" : undefined
+  }
+}
+
+// The credentials breaker of one push service and VAPID key: when our credentials are refused,
+// pushes wait, and only probes of different users pass until one is accepted. A fault of ours, or
+// of the push service, must never cost a subscriber. Pure: callers give the time.
+
+/**
+ * A 2xx this recent proves that our key is good. A refusal may then concern one subscription alone.
+ */
+const provenMillis = 10 * 60_000
+/**
+ * With such proof, this many different users refused in a row, without a 2xx between them, open the
+ * breaker after all. One user may have many broken subscriptions.
+ */
+const usersInRowMax = 20
+/** Subscriptions known to be refused alone; the oldest are dropped beyond this. */
+const loneMax = 1_000
+
+/** Users with an accepted push; the oldest are dropped beyond this. */
+const provenUsersMax = 10_000
+/** Made-up users are of today: a subscription of this age counts as genuine. */
+const trustedMillis = 24 * 60 * 60_000
+
+/** What the breaker needs of a push. */
+interface CheckedPush {
+  readonly subscription: string
+  readonly user: string
+  /** When its subscription was stored, in milliseconds of the monotonic clock. */
+  readonly storedAt: number
+}
+
+export class CredentialsBreaker {
+  readonly #openMillis: number
+  readonly #circuit = new CircuitBreaker()
+  readonly #budget: ProbeBudget
+  #acceptedAt = Number.NEGATIVE_INFINITY
+  readonly #provenUsers = new Set<string>()
+  readonly #usersInRow = new Set<string>()
+  readonly #inRow = new Set<string>()
+  /**
+   * Refused while our key was proven. Later refusals, without a proof, must not open the breaker.
+   */
+  readonly #lone = new Set<string>()
+
+  /** `openMillis`: how long it stays open after the last refusal. */
+  constructor(openMillis: number) {
+    this.#openMillis = openMillis
+    this.#budget = new ProbeBudget(openMillis)
+  }
+
+  stateAt(now: number): CircuitState {
+    return this.#circuit.stateAt(now)
+  }
+
+  /** For how many milliseconds it stays open; 0: it is closed, or any push may be a probe. */
+  openMillis(now: number): number {
+    return Math.max(0, (this.#circuit.openUntil ?? now) - now)
+  }
+
+  /** Whether the credentials may be tried at all: not open. */
+  passes(now: number): boolean {
+    return this.#circuit.stateAt(now) !== "open"
+  }
+
+  /** Whether there was a 2xx within the last ten minutes. */
+  proven(now: number): boolean {
+    return now - this.#acceptedAt < provenMillis
+  }
+
+  /**
+   * Undefined: send the push; while the breaker is not closed, as a probe. Else the time to come
+   * back.
+   */
+  admit({ storedAt, user }: CheckedPush, now: number): number | undefined {
+    if (this.#circuit.stateAt(now) === "closed") return undefined
+    const isTrusted = this.#provenUsers.has(user) || now - storedAt >= trustedMillis
+    return this.#budget.admit(user, isTrusted, now)
+  }
+
+  /** Notes a 2xx. Returns whether it closes the breaker. */
+  accepted({ subscription, user }: CheckedPush, now: number): boolean {
+    addBounded(this.#provenUsers, user, provenUsersMax)
+    if (this.#lone.size > 0) this.#lone.delete(subscription)
+    return this.#close(now)
+  }
+
+  /**
+   * Notes a refusal. Returns "lone" when it concerns this subscription alone. Else the time to come
+   * back, and whether the breaker opens with it.
+   */
+  refused(
+    push: CheckedPush,
+    reason: RefusalReason,
+    now: number
+  ): "lone" | { readonly until: number; readonly opens: boolean } {
+    const opens = this.#circuit.stateAt(now) === "closed"
+    if (this.#isLone(push, now)) {
+      if (!opens) this.#budget.refused(push.user, now)
+      return "lone"
+    }
+    this.#endRow()
+    if (opens) this.#budget.start(reason === "key-mismatch", now)
+    else if (reason === "credentials") this.#budget.slowDown()
+    this.#budget.refused(push.user, now)
+    this.#circuit.open(this.#openMillis, now)
+    return { until: now + this.#openMillis, opens }
+  }
+
+  /**
+   * Merges another worker's state: open for `millis`, or, with 0, closed by a 2xx. Returns whether
+   * ours changes.
+   */
+  merge(millis: number, now: number): boolean {
+    if (millis === 0) return this.#close(now)
+    const state = this.#circuit.stateAt(now)
+    const wait = Math.min(millis, this.#openMillis)
+    if (state === "open" && this.#circuit.openUntil! >= now + wait) return false
+    this.#endRow()
+    if (state === "closed") this.#budget.start(false, now)
+    this.#circuit.open(wait, now)
+    return state !== "open"
+  }
+
+  #close(now: number): boolean {
+    this.#acceptedAt = now
+    if (this.#inRow.size > 0) this.#endRow()
+    return this.#circuit.close()
+  }
+
+  #endRow(): void {
+    this.#usersInRow.clear()
+    this.#inRow.clear()
+  }
+
+  #isLone({ subscription, user }: CheckedPush, now: number): boolean {
+    if (this.#lone.has(subscription)) return true
+    if (this.#circuit.stateAt(now) !== "closed" || !this.proven(now)) return false
+    this.#inRow.add(subscription)
+    if (this.#usersInRow.add(user).size >= usersInRowMax) {
+      // So many in a row were not refused alone.
+      for (const each of this.#inRow) this.#lone.delete(each)
+      return false
+    }
+    addBounded(this.#lone, subscription, loneMax)
+    return true
+  }
+}
+
+// The probe budget of a credentials breaker: probes pass at growing intervals, of different users
+// first, so that one user's broken subscriptions cannot hide a healthy one. Trusted users have
+// intervals of their own, so that made-up ones cannot hide a genuine one. Pure: callers give the
+// time, by the monotonic clock.
+
+/** The interval widens by its first value with each so many probes. */
+const probesPerStep = 100
+const probesAtOnce = 3
+/** Waits of a user's next probe double up to this multiple of `openMillis`. */
+const userWaitMax = 15
+/** Users whose probes were refused, and users that wait for their first; the oldest are dropped. */
+const usersMax = 10_000
+/** Within so many times `openMillis`, all users that wait for their first probe get one. */
+const untriedWaitMax = 5
+
+/** Intervals between probes, and the users that wait for their first one. */
+class Pace {
+  readonly #openMillis: number
+  readonly #gapMillisMax: number
+  readonly #waiting = new Set<string>()
+  /** The most that have waited at once. */
+  #most = 0
+  #stepMillis: number
+  #probes = 0
+  #nextAt: number
+  /** The last time given to a push to come back, so that pushes come one after the other. */
+  #slotAt: number
+
+  constructor(openMillis: number, stepMillis: number, now: number) {
+    this.#openMillis = openMillis
+    this.#gapMillisMax = Math.max(1, Math.round(openMillis / 10))
+    this.#stepMillis = stepMillis
+    this.#nextAt = now + (1 + probesAtOnce) * this.#gap(false)
+    this.#slotAt = this.#nextAt
+  }
+
+  slowDown(stepMillis: number): void {
+    this.#stepMillis = stepMillis
+  }
+
+  /** Undefined: the probe passes. Else the time to come back. `isFirst`: of its user. */
+  admit(user: string, isFirst: boolean, now: number): number | undefined {
+    // Pushes come back a little early or late, so a few probes may follow each other at once.
+    if (now >= this.#nextAt - probesAtOnce * this.#gap(isFirst)) {
+      this.#probes += 1
+      this.#nextAt = Math.max(this.#nextAt, now) + this.#gap(isFirst)
+      if (this.#waiting.delete(user) && this.#waiting.size === 0) this.#most = 0
+      return undefined
+    }
+    if (isFirst) {
+      addBounded(this.#waiting, user, usersMax)
+      this.#most = Math.max(this.#most, this.#waiting.size)
+    }
+    const next = Math.max(this.#slotAt, this.#nextAt) + this.#gap(isFirst)
+    this.#slotAt = Math.min(next, now + this.#openMillis)
+    return this.#slotAt
+  }
+
+  #gap(isFirst: boolean): number {
+    const widened = Math.round(this.#stepMillis * (1 + this.#probes / probesPerStep))
+    const gap = Math.min(widened, this.#gapMillisMax)
+    if (!isFirst || this.#most === 0) return gap
+    return Math.min(gap, Math.max(1, Math.floor((untriedWaitMax * this.#openMillis) / this.#most)))
+  }
+}
+
+/** `openMillis`: the longest wait of a push, and ten times the longest interval. */
+class ProbeBudget {
+  readonly #openMillis: number
+  readonly #refused = new Map<string, { readonly waitMillis: number; readonly until: number }>()
+  #trusted: Pace
+  #others: Pace
+  /** When a push to a user without a refused probe was last deferred. */
+  #untriedAt = Number.NEGATIVE_INFINITY
+
+  constructor(openMillis: number) {
+    this.#openMillis = openMillis
+    this.#trusted = new Pace(openMillis, this.#stepMillis(false), 0)
+    this.#others = this.#trusted
+  }
+
+  /**
+   * Forgets earlier probes. The next one may pass after one interval: at first a 60th of
+   * `openMillis`, or, when `isOneByOne`, a 600th; never more than a tenth.
+   */
+  start(isOneByOne: boolean, now: number): void {
+    const stepMillis = this.#stepMillis(isOneByOne)
+    this.#refused.clear()
+    this.#trusted = new Pace(this.#openMillis, stepMillis, now)
+    this.#others = new Pace(this.#openMillis, stepMillis, now)
+    this.#untriedAt = Number.NEGATIVE_INFINITY
+  }
+
+  /** Widens the intervals: a refusal concerned our credentials. */
+  slowDown(): void {
+    for (const pace of [this.#trusted, this.#others]) pace.slowDown(this.#stepMillis(false))
+  }
+
+  /**
+   * Undefined: send this push as a probe. Else the time to come back, at most `openMillis` from
+   * now. `isTrusted`: the user is hardly made up.
+   */
+  admit(user: string, isTrusted: boolean, now: number): number | undefined {
+    const refused = this.#refused.get(user)
+    if (refused !== undefined) {
+      const until = Math.min(refused.until, now + this.#openMillis)
+      if (until > now) return until
+      if (now - this.#untriedAt < 2 * this.#openMillis) return now + this.#openMillis
+    }
+    const isFirst = refused === undefined
+    const pace = isTrusted && isFirst ? this.#trusted : this.#others
+    const until = pace.admit(user, isFirst, now)
+    if (until !== undefined && isFirst) this.#untriedAt = now
+    return until
+  }
+
+  /** Notes that a push to this user was refused. */
+  refused(user: string, now: number): void {
+    const last = this.#refused.get(user)
+    // Another push of the same moment was refused already.
+    if (last !== undefined && now < last.until) return
+    const waitMillis = Math.min(
+      last === undefined ? this.#openMillis : 2 * last.waitMillis,
+      userWaitMax * this.#openMillis
+    )
+    this.#refused.delete(user)
+    makeRoom(this.#refused, usersMax)
+    this.#refused.set(user, { waitMillis, until: now + waitMillis })
+  }
+
+  #stepMillis(isOneByOne: boolean): number {
+    return Math.max(1, Math.round(this.#openMillis / (isOneByOne ? 600 : 60)))
+  }
+}
+
+// A circuit breaker: it stops pushes for a while, then lets single probes through (half-open).
+// Pure: callers give the time.
+
+/** Other pushes wait this long for a probe. If its response proves nothing, the next one probes. */
+const probeMillisMin = 1_000
+
+/** Open: nothing is sent. Half-open: probes are. */
+type CircuitState = "closed" | "half-open" | "open"
+
+class CircuitBreaker {
+  #openUntil: number | undefined
+  #probeMillis = probeMillisMin
+  #probedUntil = 0
+
+  stateAt(now: number): CircuitState {
+    const end = this.#openUntil
+    return end === undefined ? "closed" : now < end ? "open" : "half-open"
+  }
+
+  /** Undefined: a push may be sent; {@link probes} says that it is. Else the time to come back. */
+  deferral(now: number): number | undefined {
+    const end = this.#openUntil
+    if (end === undefined) return undefined
+    if (now < end) return end
+    return now < this.#probedUntil ? this.#probedUntil : undefined
+  }
+
+  /** Notes that a push is sent. Returns whether it is a probe, for which others wait. */
+  probes(now: number): boolean {
+    if (this.#openUntil === undefined) return false
+    this.#probedUntil = now + this.#probeMillis
+    return true
+  }
+
+  /** Notes that the last probe was not sent after all: the next push may be one. */
+  giveBack(): void {
+    this.#probedUntil = 0
+  }
+
+  open(millis: number, now: number): void {
+    this.#openUntil = now + millis
+    this.#probeMillis = Math.max(probeMillisMin, millis / 10)
+    this.#probedUntil = 0
+  }
+
+  /** Returns whether it was not closed before. */
+  close(): boolean {
+    const closes = this.#openUntil !== undefined
+    this.#openUntil = undefined
+    return closes
+  }
+
+  /** Returns the time from which probes may pass; undefined while closed. */
+  get openUntil(): number | undefined {
+    return this.#openUntil
+  }
+}
