@@ -1,6 +1,6 @@
 // The majority that the mass-gone guard and strikes look at: when it begins, and when it ends.
 import { assert, describe, it } from "@effect/vitest"
-import { Majority } from "#delivery/push-service/majority.ts"
+import { Majority } from "#delivery/push-service/mass-gone.ts"
 
 const minute = 60_000
 const start = 1_800_000_000_000

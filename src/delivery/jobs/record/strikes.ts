@@ -15,7 +15,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
 import { originOf, type Target } from "../../push/target.ts"
-import { Majority } from "../../push-service/majority.ts"
+import { Majority } from "../../push-service/mass-gone.ts"
 import { Origins } from "../../push-service/origins.ts"
 import type { Recorded, StoreOrPostpone } from "./follow-ups.ts"
 
