@@ -1,5 +1,5 @@
 // Pushes as the state of a push service sees them, for unit tests of it.
-import type { Push } from "#delivery/push-service/push.ts"
+import type { Push } from "#delivery/attempt.ts"
 
 /** Makes pushes that are sent at `now`: each to the only subscription of a user, stored at 0. */
 export const pushesAt =

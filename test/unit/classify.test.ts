@@ -2,7 +2,7 @@
 // of them.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import type { ResponseResult } from "#delivery/attempt-result.ts"
+import type { ResponseResult } from "#delivery/attempt.ts"
 import { classify } from "#delivery/push/post.ts"
 import type { PushResponse } from "#delivery/push/transport/response.ts"
 

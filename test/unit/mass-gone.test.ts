@@ -1,7 +1,7 @@
 // Which 404 and 410 responses are believed, and how often a push is retried while they are not.
 import { assert, describe, it } from "@effect/vitest"
+import type { Push } from "#delivery/attempt.ts"
 import { type GonePush, MassGone } from "#delivery/push-service/mass-gone.ts"
-import type { Push } from "#delivery/push-service/push.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 
 const now = 1_800_000_000_000

@@ -1,9 +1,8 @@
 // The outcome of a push that was tried or deferred: what counts as an attempt, and when it is
 // retried.
 import { assert, describe, it } from "@effect/vitest"
-import type { Attempt } from "#delivery/attempt-result.ts"
+import type { Attempt, Target } from "#delivery/attempt.ts"
 import { resultOf } from "#delivery/jobs/record/record.ts"
-import type { Target } from "#delivery/push/target.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"
 

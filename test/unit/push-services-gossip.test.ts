@@ -1,6 +1,6 @@
 // A push service that does not respond, and what a worker publishes about it to the others.
 import { assert, describe, it } from "@effect/vitest"
-import type { ResponseResult } from "#delivery/attempt-result.ts"
+import type { ResponseResult } from "#delivery/attempt.ts"
 import { decodeGossip } from "#delivery/push-service/gossip.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import type { RetryReason } from "#domain/reason.ts"

@@ -1,7 +1,7 @@
 // The state of a push service in one process: how guard, breakers and pacing work together.
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ResponseResult } from "#delivery/attempt-result.ts"
+import type { ResponseResult } from "#delivery/attempt.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import { pushesAt } from "#test/judged-pushes.ts"
 

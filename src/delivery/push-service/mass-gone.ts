@@ -10,7 +10,7 @@
 // - While the guard holds, pushes that were answered "gone" wait. One probe at a time is sent, at
 //   growing intervals, to find out whether the push service still says so.
 import { addBounded } from "#basics/bounded.ts"
-import type { Push } from "./push.ts"
+import type { Push } from "../attempt.ts"
 
 /** So many "gone" responses in a row, without a 2xx between them, are not believed any more. */
 const inRowMax = 50

@@ -3,12 +3,11 @@
 // clock, send, log and publish.
 import { throttledBaseMillis } from "#domain/job.ts"
 import type { DeferReason, RefusalReason, RetryReason } from "#domain/reason.ts"
-import type { AttemptResult, Deferred, ResponseResult } from "../attempt-result.ts"
+import type { AttemptResult, Deferred, Push, ResponseResult } from "../attempt.ts"
 import { ConnectivityBreaker, CredentialsBreaker } from "./breakers.ts"
 import { type Gossip, Unpublished } from "./gossip.ts"
 import { type GuardChange, goneMillis, MassGone } from "./mass-gone.ts"
 import type { Origin } from "./origins.ts"
-import type { Push } from "./push.ts"
 import { fullMillis, makeQueue, type Narrowed, SendWindow } from "./window.ts"
 
 interface PushServiceOptions {

@@ -22,8 +22,8 @@ import {
   randomFillSync
 } from "node:crypto"
 import { hmac } from "#basics/hmac.ts"
+import type { Target } from "../attempt.ts"
 import type { PublicKeys, Recipient } from "./public-keys.ts"
-import type { Target } from "./target.ts"
 
 const saltBytes = 16
 const keyBytes = 65

@@ -7,7 +7,7 @@ import { storedIn } from "#domain/subscription/subscription.ts"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import type { Target } from "../push/target.ts"
+import type { Target } from "../attempt.ts"
 
 /** Why a subscription gets nothing any more: another user stored it, or its user ended it. */
 export type Gone = "moved" | "left"

@@ -9,7 +9,7 @@ import { Caches } from "#memory/cache-memory.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import type { Target } from "../push/target.ts"
+import type { Target } from "../attempt.ts"
 
 /** Bytes of V8's heap (measured): the key of a push and its place in a set. */
 const pushBytes = 210

@@ -15,7 +15,7 @@ import { subjects } from "#streams/subjects.ts"
 import { originToken, type UserToken } from "#streams/tokens.ts"
 import { factPostponed, type PostponedType } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { originOf, removedData, type Target } from "../../push/target.ts"
+import { originOf, removedData, type Target } from "../../attempt.ts"
 
 /** A result and the subscription it is for. */
 export interface Recorded {

@@ -23,8 +23,8 @@ import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { makePushMetrics } from "#telemetry/delivery-metrics.ts"
-import type { Attempt, Deferred, Failed } from "../../attempt-result.ts"
-import { originOf, type Target } from "../../push/target.ts"
+import type { Attempt, Deferred, Failed } from "../../attempt.ts"
+import { originOf, type Target } from "../../attempt.ts"
 import {
   allStored,
   makeStoreOrPostpone,
