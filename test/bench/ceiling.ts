@@ -3,8 +3,7 @@
 // messages, as in a worker. Same order and answer as loop.ts.
 import { Pool } from "undici"
 import webpush, { type PushSubscription } from "web-push"
-import { freshKeyPair, pad, seal } from "#delivery/push/encrypt.ts"
-import { type Recipient, recipientOf } from "#delivery/push/public-keys.ts"
+import { freshKeyPair, pad, type Recipient, recipientOf, seal } from "#delivery/push/encrypt.ts"
 
 const inFlight = 64
 const warmUp = 3_000

@@ -9,8 +9,14 @@ import {
   receiverKeysFrom,
   senderKeyOf
 } from "#cli/listen/push-receiver.ts"
-import { freshKeyPair, type KeyPair, makePairs, pad, seal } from "#delivery/push/encrypt.ts"
-import { recipientOf } from "#delivery/push/public-keys.ts"
+import {
+  freshKeyPair,
+  type KeyPair,
+  makePairs,
+  pad,
+  recipientOf,
+  seal
+} from "#delivery/push/encrypt.ts"
 
 const bytes = (base64url: string) => Buffer.from(base64url, "base64url")
 
