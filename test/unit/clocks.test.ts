@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { ServiceClock } from "#clock/clocks.ts"
 import { waitOf } from "#delivery/jobs/next-attempt.ts"
-import { clockAhead } from "#delivery/push/http-date.ts"
+import { clockAhead } from "#delivery/push/post.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 
