@@ -8,7 +8,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Settings } from "#config"
 import { classify, PushClient } from "#delivery/push/post.ts"
-import type { PushResponse } from "#delivery/push/transport/response.ts"
+import type { PushResponse } from "#delivery/push/transport/exchange.ts"
 import { Origins } from "#delivery/push-service/origins.ts"
 
 const layerWith = (env: Readonly<Record<string, string>>) =>

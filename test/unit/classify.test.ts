@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { ResponseResult } from "#delivery/attempt.ts"
 import { classify } from "#delivery/push/post.ts"
-import type { PushResponse } from "#delivery/push/transport/response.ts"
+import type { PushResponse } from "#delivery/push/transport/exchange.ts"
 
 const now = Date.UTC(2026, 10, 20, 12, 0, 0)
 const fcm = "fcm.googleapis.com"

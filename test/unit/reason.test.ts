@@ -8,7 +8,7 @@ import { cancelledEnd, defectEnd, resultOf } from "#delivery/jobs/record/record.
 import { endOf } from "#delivery/jobs/retry.ts"
 import { classify } from "#delivery/push/post.ts"
 import { unsendable } from "#delivery/push/send.ts"
-import type { Answer, NoAnswer } from "#delivery/push/transport/response.ts"
+import type { Answer, NoAnswer } from "#delivery/push/transport/exchange.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import {

@@ -18,9 +18,9 @@ import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import type { ResponseResult } from "../attempt.ts"
 import { Origins } from "../push-service/origins.ts"
 import type { Received, Request } from "./send.ts"
+import type { Answer, NoAnswer, PushResponse } from "./transport/exchange.ts"
 import { limitsOf, type Request as WireRequest } from "./transport/exchange.ts"
 import { Peer } from "./transport/peer.ts"
-import type { Answer, NoAnswer, PushResponse } from "./transport/response.ts"
 
 /** 31 years. Longer waits are cut, so that the number stays a safe integer. */
 const retryAfterSecondsMax = 1e9

@@ -21,8 +21,8 @@ import type { PushService } from "../push-service/push-service.ts"
 import { makePushServices, type PushServices } from "../push-service/push-services.ts"
 import type { Sealed } from "./encrypt.ts"
 import { makePost, reasonOfError } from "./post.ts"
+import type { PushResponse } from "./transport/exchange.ts"
 import { attemptLimitsOf, heldCode } from "./transport/exchange.ts"
-import type { PushResponse } from "./transport/response.ts"
 import { Vapid } from "./vapid.ts"
 
 /** The push of which one attempt is made. */

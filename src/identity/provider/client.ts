@@ -56,7 +56,7 @@ export const makeSend = Effect.fnUntraced(function* (
   // A service without a provider does not load it: 9 MiB.
   const undici = yield* Effect.promise(() => import("undici"))
   // Node.js hangs after an HTTP/2 request that times out before its body is sent; see
-  // delivery/push/transport/cancel.ts. Few requests gain nothing by HTTP/2.
+  // delivery/push/transport/exchange.ts. Few requests gain nothing by HTTP/2.
   const secure = undici.buildConnector({ allowH2: false, timeout: timeoutMillis })
   const proxy = yield* OutgoingProxy
   const agentWith = (lookup: Lookup) =>

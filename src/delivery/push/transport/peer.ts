@@ -8,12 +8,13 @@ import Pool from "undici/lib/dispatcher/pool.js"
 import type { Lookup } from "#basics/address-filter.ts"
 import type { HttpProxy } from "#basics/outgoing.ts"
 import { connectorOver } from "#basics/outgoing.ts"
-import "./cancel.ts"
+import type { HttpProxy } from "#basics/proxy.ts"
+import "./exchange.ts"
 import { bodyWindowBytes, Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
 import { fewAtATime } from "./connector.ts"
+import type { PushResponse } from "./exchange.ts"
 import { codeOf, Exchange, heldCode, type Limits, type Request } from "./exchange.ts"
 import { Penalty } from "./penalty.ts"
-import type { PushResponse } from "./response.ts"
 
 export interface PeerOptions {
   /** Offer HTTP/2. */
