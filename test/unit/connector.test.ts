@@ -1,6 +1,6 @@
 // How many connections to one push service are opened at the same time.
 import { assert, describe, it } from "vitest"
-import { fewAtATime } from "#delivery/push/transport/connector.ts"
+import { fewAtATime } from "#delivery/push/transport/connection.ts"
 
 type Connect = Parameters<typeof fewAtATime>[0]
 type Callback = Parameters<Connect>[1]

@@ -10,8 +10,13 @@ import type { HttpProxy } from "#basics/outgoing.ts"
 import { connectorOver } from "#basics/outgoing.ts"
 import type { HttpProxy } from "#basics/proxy.ts"
 import "./exchange.ts"
-import { bodyWindowBytes, Connection, type ConnectionOptions, excessiveCode } from "./connection.ts"
-import { fewAtATime } from "./connector.ts"
+import {
+  bodyWindowBytes,
+  Connection,
+  type ConnectionOptions,
+  excessiveCode,
+  fewAtATime
+} from "./connection.ts"
 import type { PushResponse } from "./exchange.ts"
 import { codeOf, Exchange, heldCode, type Limits, type Request } from "./exchange.ts"
 import { Penalty } from "./penalty.ts"
