@@ -1,6 +1,6 @@
 // When a push service that sends too much is left alone, and for how long.
 import { assert, describe, it } from "vitest"
-import { Penalty } from "#delivery/push/transport/penalty.ts"
+import { Penalty } from "#delivery/push/transport/peer.ts"
 
 const now = 1_000_000
 const second = 1_000

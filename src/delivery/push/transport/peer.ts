@@ -9,7 +9,6 @@ import type { Lookup } from "#basics/address-filter.ts"
 import type { HttpProxy } from "#basics/outgoing.ts"
 import { connectorOver } from "#basics/outgoing.ts"
 import type { HttpProxy } from "#basics/proxy.ts"
-import "./exchange.ts"
 import {
   bodyWindowBytes,
   Connection,
@@ -17,11 +16,16 @@ import {
   excessiveCode,
   fewAtATime
 } from "./connection.ts"
-import type { PushResponse } from "./exchange.ts"
-import { codeOf, Exchange, heldCode, type Limits, type Request } from "./exchange.ts"
-import { Penalty } from "./penalty.ts"
+import {
+  codeOf,
+  Exchange,
+  heldCode,
+  type Limits,
+  type PushResponse,
+  type Request
+} from "./exchange.ts"
 
-export interface PeerOptions {
+interface PeerOptions {
   /** Offer HTTP/2. */
   readonly http2: boolean
   /** HTTP/1.1 connections at most. */
@@ -32,9 +36,9 @@ export interface PeerOptions {
 }
 
 /** Streams of one HTTP/2 connection: FCM ends a connection with more than 100. */
-export const streamsMax = 32
+const streamsMax = 32
 /** HTTP/2 connections: where a push service takes one stream on each, so many pushes at once. */
-export const sessionsMax = 16
+const sessionsMax = 16
 const idleMillisMax = 60_000
 /** After this, HTTP/2 is offered again to a push service that chose HTTP/1.1. */
 const http1MillisMax = 10 * 60_000
@@ -200,5 +204,42 @@ export class Peer {
   #retire(): void {
     void this.#pool?.close()
     this.#pool = undefined
+  }
+}
+
+// When a push service that sends too much is left alone, whatever it responds between. Pure:
+// callers give the time, by the monotonic clock.
+
+/** A block begins with this many connections that received too much within a minute. */
+const excessesMax = 5
+const excessesMillis = 60_000
+/** The first block; each further one is twice as long. */
+const firstMillis = 10_000
+const maxMillis = 10 * 60_000
+/** After a block the next excess blocks again, until there was none for so long. */
+const forgetMillis = 60 * 60_000
+
+export class Penalty {
+  #excesses: ReadonlyArray<number> = []
+  #lastAt = Number.NEGATIVE_INFINITY
+  /** Length of the last block; 0: none. */
+  #millis = 0
+  #blockedUntil = Number.NEGATIVE_INFINITY
+
+  isBlocked(now: number): boolean {
+    return now < this.#blockedUntil
+  }
+
+  /** Notes that a connection received too much. Returns whether a block begins with it. */
+  note(now: number): boolean {
+    if (now - this.#lastAt > forgetMillis) this.#millis = 0
+    this.#lastAt = now
+    if (this.isBlocked(now)) return false
+    this.#excesses = [...this.#excesses.filter((at) => now - at < excessesMillis), now]
+    if (this.#millis === 0 && this.#excesses.length < excessesMax) return false
+    this.#millis = Math.min(Math.max(firstMillis, 2 * this.#millis), maxMillis)
+    this.#blockedUntil = now + this.#millis
+    this.#excesses = []
+    return true
   }
 }
