@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import { makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
 import { keys } from "#streams/buckets.ts"
-import { type LimitedRef, reserve } from "../../src/delivery/rate/reserve.ts"
+import { type LimitedRef, reserve } from "../../src/delivery/rate/limit.ts"
 
 const job = (rate: number): LimitedRef => ({
   broadcast: 1,

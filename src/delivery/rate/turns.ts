@@ -9,8 +9,7 @@ import type { States } from "#broadcasts/states.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { Limit } from "./limit.ts"
-import { intervalOf, type LimitedRef, reserve, unusedMillisMax } from "./reserve.ts"
+import { intervalOf, Limit, type LimitedRef, reserve, unusedMillisMax } from "./limit.ts"
 
 /** Turns that come within so long are given together. */
 const stepMillisMin = 20
