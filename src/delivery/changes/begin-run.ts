@@ -3,8 +3,8 @@
 import * as Effect from "effect/Effect"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
-import { handOn } from "../jobs/hold.ts"
 import { lastResult } from "../jobs/next-attempt.ts"
+import { handOn } from "../jobs/next-jobs.ts"
 import { outcomeSubject } from "../jobs/record/record.ts"
 import { eachMessage, type StoredMessage } from "./each-message.ts"
 

@@ -18,7 +18,7 @@ import { Bodies, type Sealed } from "../push/encrypt.ts"
 import { shareOf } from "../rate/limit.ts"
 import type { Turn } from "../rate/turns.ts"
 import type { Audience } from "../recipients/audience.ts"
-import { alongside } from "../recipients/next-shards.ts"
+import { alongside } from "./next-jobs.ts"
 import { cancelledEnd, outcomeSubject, unsentResult } from "./record/record.ts"
 import {
   add,
