@@ -18,8 +18,7 @@ import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
 import { postponedMillis, postponedMillisMax } from "../jobs/record/follow-ups.ts"
 import type { JobTools } from "../jobs/tools.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
-import { beginRun } from "./begin-run.ts"
-import { endLost, endWaiting } from "./end-waiting.ts"
+import { beginRun, endLost, endWaiting } from "./waiting-jobs.ts"
 
 /**
  * Added to the longest attempt: a worker receives a change within a second, and then needs time to

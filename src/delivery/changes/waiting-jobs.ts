@@ -1,0 +1,190 @@
+// The jobs of a new run of a broadcast: those of earlier runs once more. Each has a subject of its
+// own, so that a second time changes nothing.
+
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { BroadcastRef, RetryJob } from "#domain/job.ts"
+import type { Message } from "#domain/messages/messages.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import { HandlerProgress } from "#nats/stream/consumer.ts"
+import type { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import { filters, subjects } from "#streams/subjects.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import { lastResult, nextAttemptOf, waitOf, withFormer } from "../jobs/next-attempt.ts"
+import { handOn } from "../jobs/next-jobs.ts"
+import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record/record.ts"
+import type { JobTools } from "../jobs/tools.ts"
+
+type Log = EventLog["Service"]
+
+const againOne = Effect.fnUntraced(function* (
+  log: Log,
+  { message: job, storedAt, subject }: StoredMessage<"retry/1">,
+  run: number
+) {
+  const previous = lastResult(yield* log.last("work", outcomeSubject.retry(job)))
+  if (previous !== undefined && previous.fate !== "retrying") return
+  yield* handOn(log, { job, storedAt, subject }, run)
+})
+
+interface Run {
+  readonly broadcast: number
+  readonly run: number
+}
+
+const runIn = ({ run = 0 }: { readonly run?: number }) => run
+
+/** The latest run that each shard has a job of. A broadcast has at most 65,536 shards. */
+const latestRuns = Effect.fnUntraced(function* (log: Log, { broadcast, run }: Run) {
+  const latest = new Map<string, number>()
+  yield* eachMessage(log, "shard/1", filters.shardsOf(broadcast), ({ message: job, subject }) =>
+    Effect.sync(() => {
+      const place = subjects.jobOfRun(subject, run)
+      latest.set(place, Math.max(latest.get(place) ?? 0, runIn(job)))
+    })
+  )
+  return latest
+})
+
+/**
+ * A pass remembers so many retries that it has looked at, in 8 MB. It asks NATS about each of the
+ * others once for each earlier run.
+ */
+const seenMax = 50_000
+
+/**
+ * Appends the jobs of a run. All shards get one, also finished ones, because removals and retries
+ * that follow from their outcomes may be missing. Retries get one only with `isSettled`: no attempt
+ * of an earlier run is under way. Shards need not wait: their outcomes say which worker has them.
+ * `isOvertaken`: whether a later change is known, which makes jobs of this run useless.
+ */
+export const beginRun = Effect.fnUntraced(function* (
+  log: Log,
+  of: Run,
+  isSettled: boolean,
+  isOvertaken: () => boolean
+) {
+  const { broadcast, run } = of
+  const isWanted = (job: { readonly run?: number }) => runIn(job) < run && !isOvertaken()
+  const latest = yield* latestRuns(log, of)
+  yield* eachMessage(
+    log,
+    "shard/1",
+    filters.shardsOf(broadcast),
+    ({ message: job, storedAt, subject }) => {
+      const isLatest = runIn(job) >= (latest.get(subjects.jobOfRun(subject, run)) ?? 0)
+      return isLatest && isWanted(job) ? handOn(log, { job, storedAt, subject }, run) : Effect.void
+    }
+  )
+  if (!isSettled) return
+  const seen = new Set<string>()
+  yield* eachMessage(log, "retry/1", filters.retriesOf(broadcast), (stored) => {
+    const place = subjects.jobOfRun(stored.subject, run)
+    if (seen.has(place) || !isWanted(stored.message)) return Effect.void
+    if (seen.size < seenMax) seen.add(place)
+    return againOne(log, stored, run)
+  })
+})
+
+// Ends the retries of a cancelled broadcast that wait: JetStream would bring their jobs back in up
+// to 24 h.
+
+/** A retry that is due sooner is left to its worker, which may be sending it. */
+const dueMillis = 1_000
+
+type Tools = Pick<JobTools, "record"> & { readonly log: EventLog["Service"] }
+
+/** A push that waits for another attempt. */
+type Waiting = Pick<
+  RetryJob,
+  "broadcast" | "channel" | "user" | "subscription" | "service" | "attempts" | "reason"
+>
+
+/** Ends a push, unless it has ended. `isDue`: given its last outcome, a worker will end it. */
+const endOne = Effect.fnUntraced(function* (
+  { log, record }: Tools,
+  push: Waiting,
+  isDue: (last: Stored | undefined, now: number) => boolean
+) {
+  const subject = outcomeSubject.retry(push)
+  const last = yield* log.last("work", subject)
+  const previous = lastResult(last)
+  if (previous !== undefined && previous.fate !== "retrying") return
+  const now = yield* Clock.currentTimeMillis
+  if (isDue(last, now)) return
+  const of = { user: push.user as UserToken, id: push.subscription }
+  const next = nextAttemptOf(push, last, 0)
+  const result = withFormer(push, next, unsentResult(of, next.number - 1, now, cancelledEnd))
+  const body = { broadcast: push.broadcast, pushes: 0, results: [result], final: true }
+  // After a conflict, the worker that made an attempt meanwhile has recorded it.
+  yield* Effect.catchTag(
+    record.outcome(subject, last?.seq ?? 0, body),
+    "AppendConflict",
+    () => Effect.void
+  )
+})
+
+/** Ends the retries of a broadcast that wait, by their jobs. */
+export const endWaiting = (tools: Tools, broadcast: number) =>
+  eachMessage(tools.log, "retry/1", filters.retriesOf(broadcast), ({ message: job, storedAt }) =>
+    endOne(
+      tools,
+      job,
+      (last, now) => waitOf({ job, storedAt, isFirstDelivery: false }, last, now) <= dueMillis
+    )
+  )
+
+/**
+ * Ends the retries of a broadcast whose jobs somebody purged, by the outcomes of its shards. Call
+ * it only where `endWaiting` did not suffice, as it reads all outcomes, and when no attempt is
+ * under way any more.
+ */
+export const endLost = (
+  tools: Tools,
+  { broadcast, channel }: Pick<BroadcastRef, "broadcast" | "channel">
+) => {
+  const filter = filters.shardOutcomesIn(channel as ChannelToken, broadcast)
+  return eachMessage(tools.log, "outcome/1", filter, ({ message: { results } }) =>
+    Effect.forEach(
+      results.filter(({ fate }) => fate === "retrying"),
+      ({ attempt: attempts, ...push }) =>
+        endOne(tools, { broadcast, channel, attempts, ...push }, () => false),
+      { discard: true }
+    )
+  )
+}
+
+// Reads the jobs or the outcomes of a broadcast, and does something with each, several at a time.
+
+/** Messages that are handled at the same time. */
+const atOnce = 64
+
+type Kind = "shard/1" | "retry/1" | "outcome/1"
+
+interface StoredMessage<T extends Kind> {
+  readonly message: Message<T>
+  readonly subject: string
+  readonly storedAt: number
+}
+
+const eachMessage = Effect.fnUntraced(function* <T extends Kind>(
+  log: EventLog["Service"],
+  type: T,
+  filter: string,
+  each: (stored: StoredMessage<T>) => Effect.Effect<void, NatsUnavailable>
+) {
+  let some: Array<StoredMessage<T>> = []
+  const handleSome = Effect.suspend(() => {
+    const list = some
+    some = []
+    return Effect.forEach(list, each, { concurrency: atOnce, discard: true }).pipe(
+      Effect.andThen(Effect.flatMap(HandlerProgress, ({ goesOn }) => goesOn))
+    )
+  })
+  yield* log.replay("work", [filter], ({ at, message, subject }) => {
+    if (message.type === type) some.push({ message: message as Message<T>, subject, storedAt: at })
+    return some.length < atOnce ? undefined : handleSome
+  })
+  yield* handleSome
+})
