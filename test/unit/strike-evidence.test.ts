@@ -1,6 +1,6 @@
 // What the ends of pushes to one push service say about a subscription whose request was refused.
 import { assert, describe, it } from "vitest"
-import { Endings } from "#delivery/jobs/record/strikes.ts"
+import { Endings } from "#delivery/jobs/strikes.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { UserToken } from "#streams/tokens.ts"
 

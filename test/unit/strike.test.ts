@@ -39,7 +39,7 @@ describe("a strike", () => {
         "throttled"
       ] as const
     ).map((reason) => ["dead", `attempts-used-up:${reason}`, undefined] as const),
-    // Only if others were not refused: see delivery/jobs/record/strikes.ts.
+    // Only if others were not refused: see delivery/jobs/strikes.ts.
     ...(["refused", "bad-topic", "bad-ttl"] as const).map(
       (reason) => ["dead", reason, reason] as const
     ),

@@ -200,7 +200,7 @@ export class MassGone {
 }
 
 // Whether most of the latest events are of one kind: responses that say "gone" (mass-gone.ts), or
-// pushes that end with a strike (../jobs/record/strikes.ts). Pure: callers give the time.
+// pushes that end with a strike (../jobs/strikes.ts). Pure: callers give the time.
 
 const sliceMillis = 30_000
 /** Ten slices, five minutes. Older events say nothing about now. */

@@ -25,6 +25,7 @@ import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { makePushMetrics } from "#telemetry/delivery-metrics.ts"
 import type { Attempt, Deferred, Failed } from "../../attempt.ts"
 import { originOf, type Target } from "../../attempt.ts"
+import { makeStrikes } from "../strikes.ts"
 import {
   allStored,
   makeStoreOrPostpone,
@@ -32,7 +33,6 @@ import {
   removalsAndRetries,
   withFate
 } from "./follow-ups.ts"
-import { makeStrikes } from "./strikes.ts"
 import { untilWritten } from "./until-written.ts"
 
 /**

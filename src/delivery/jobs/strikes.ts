@@ -14,10 +14,10 @@ import type { Append } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
-import { originOf, type Target } from "../../attempt.ts"
-import { Majority } from "../../push-service/mass-gone.ts"
-import { Origins } from "../../push-service/origins.ts"
-import type { Recorded, StoreOrPostpone } from "./follow-ups.ts"
+import { originOf, type Target } from "../attempt.ts"
+import { Majority } from "../push-service/mass-gone.ts"
+import { Origins } from "../push-service/origins.ts"
+import type { Recorded, StoreOrPostpone } from "./record/follow-ups.ts"
 
 /** For this long, a delivered push proves that our network works. */
 const deliveredMillis = 10 * 60_000
