@@ -1,7 +1,7 @@
 // A worker keeps the pushes of a redrive in memory until a minute after its last shard.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { makeRedriveFilter } from "#delivery/recipients/redrive-filter.ts"
+import { makeRedriveFilter } from "#delivery/recipients/audience.ts"
 import type { ShardJob } from "#domain/job.ts"
 import { CacheMemory, Caches, unusedSweeps } from "#memory/cache-memory.ts"
 import { provision } from "#nats/admin/provision.ts"

@@ -3,22 +3,24 @@
 // many shards are read and sent at a time. Broadcasts share that equally.
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
 import { makeRoom } from "#basics/bounded.ts"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
-import { type MinimumRevisions, type ShardJob, sinceOf } from "#domain/job.ts"
+import { type MinimumRevisions, type RetryJob, type ShardJob, sinceOf } from "#domain/job.ts"
+import { isUndelivered, pushKey } from "#domain/outcome.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
-import { takenFrom } from "#domain/subscription/owners.ts"
-import { type StoredSubscription, takes } from "#domain/subscription/subscription.ts"
+import { isMoved, takenFrom } from "#domain/subscription/owners.ts"
+import { type StoredSubscription, storedIn, takes } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
-import { isInShard, type UserToken } from "#streams/tokens.ts"
+import { filters } from "#streams/subjects.ts"
+import { type ChannelToken, isInShard, type UserToken } from "#streams/tokens.ts"
 import { removedData, type Target } from "../attempt.ts"
-import { type Gone, storedNow } from "./present-target.ts"
-import { makeRedriveFilter } from "./redrive-filter.ts"
 
 /**
  * Shards that are read, or were read and wait for those before them. All at once, the first would
@@ -244,3 +246,110 @@ export const makeAdmission = (audience: AudienceOf, weightMax: number) => {
     return reading.withPermit(broadcast, read)
   }
 }
+
+// The subscription of a push, as its user has it now.
+
+/** Why a subscription gets nothing any more: another user stored it, or its user ended it. */
+export type Gone = "moved" | "left"
+
+/** Returns the subscription `id` of a user if it is the one that was stored by `generation`. */
+const storedNow = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
+  user: UserToken,
+  id: string,
+  generation: number
+) {
+  const list = yield* buckets.get("subscriptions", keys.subscriptions(user))
+  if (list !== undefined && isMoved(list.value, id)) return "moved" as const
+  const stored = list && storedIn(list.value, id)
+  return stored?.seq === generation ? stored : ("left" as const)
+})
+
+/**
+ * Returns the present subscription, or why the push ends: the subscription was removed or replaced,
+ * another user stored it, or its user left all channels of the broadcast and is not named in it.
+ */
+export const presentTarget = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
+  job: RetryJob,
+  { channels, users }: Recipients
+) {
+  const user = job.user as UserToken
+  const stored = yield* storedNow(buckets, user, job.subscription, job.generation)
+  if (typeof stored === "string") return stored
+  const target: Target = { user, id: job.subscription, stored }
+  if (users.includes(user)) return target
+  for (const channel of channels) {
+    const place = yield* buckets.get("registrations", keys.registration(channel, user))
+    if (place?.value.on === true) return target
+  }
+  return "left" as const
+})
+
+// The audience of a redrive: the targets whose push of the earlier broadcast ended as dead or
+// expired.
+
+/** Bytes of V8's heap (measured): the key of a push and its place in a set. */
+const pushBytes = 210
+
+/** Redrives whose pushes are kept. Their shards take turns. */
+const knownMax = 4
+
+/** The pushes of a redrive. `usedIn`: sweeps of the share when they were used last. */
+interface Known {
+  readonly pushes: ReadonlySet<string>
+  readonly usedIn: number
+}
+
+/**
+ * Returns the targets that a job is for: all, unless it redrives. Ignores outcomes later than the
+ * redrive.
+ */
+export const makeRedriveFilter = Effect.gen(function* () {
+  const log = yield* EventLog
+  // Without this cache each shard of a redrive would read all outcomes.
+  const alone = yield* Semaphore.make(1)
+  const share = (yield* Caches).share("redrives")
+  /** By broadcast, in the order of their last use. */
+  const known = new Map<number, Known>()
+  const drop = (broadcast: number) => {
+    share.bytes -= (known.get(broadcast)?.pushes.size ?? 0) * pushBytes
+    known.delete(broadcast)
+  }
+  const keep = (broadcast: number, pushes: ReadonlySet<string>) => {
+    drop(broadcast)
+    for (const oldest of known.keys()) if (known.size >= knownMax) drop(oldest)
+    known.set(broadcast, { pushes, usedIn: share.sweeps })
+    share.bytes += pushes.size * pushBytes
+    return pushes
+  }
+  share.join((since) => {
+    for (const [broadcast, { usedIn }] of known) if (usedIn < since) drop(broadcast)
+  })
+
+  const read = Effect.fnUntraced(function* (
+    { acceptedAt, broadcast, channel }: ShardJob,
+    redrives: number
+  ) {
+    const found = known.get(broadcast)
+    if (found !== undefined) return keep(broadcast, found.pushes)
+    const pushes = new Set<string>()
+    yield* log.replay(
+      "work",
+      [filters.outcomesIn(channel as ChannelToken, redrives)],
+      ({ at, message }) =>
+        Effect.sync(() => {
+          if (message.type !== "outcome/1" || at > acceptedAt) return
+          for (const { fate, subscription, user } of message.results)
+            if (isUndelivered(fate)) pushes.add(pushKey(user, subscription))
+        })
+    )
+    return keep(broadcast, pushes)
+  }, alone.withPermits(1))
+
+  return Effect.fnUntraced(function* (job: ShardJob, targets: ReadonlyArray<Target>) {
+    if (job.redrives === undefined) return targets
+    const pushes = yield* read(job, job.redrives)
+    return targets.filter(({ id, user }) => pushes.has(pushKey(user, id)))
+  })
+})
