@@ -5,7 +5,7 @@ import { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, leave } from "#nats/stream/consumer.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
-const again = Schedule.spaced("500 millis")
+const writtenAgain = Schedule.spaced("500 millis")
 
 const waits = makeRateLimitedLog("outcomes cannot be written: pushes wait")
 
@@ -20,7 +20,7 @@ export const untilWritten = <A, E extends { readonly _tag: string }, R>(
     Effect.tapError((error) =>
       error instanceof NatsUnavailable ? waits({ reason: String(error.cause) }) : Effect.void
     ),
-    Effect.retry({ schedule: again, while: ({ _tag }) => _tag === "NatsUnavailable" })
+    Effect.retry({ schedule: writtenAgain, while: ({ _tag }) => _tag === "NatsUnavailable" })
   )
 
 /** AppendConflict: another worker owns this job now. Do not ack the message. */
