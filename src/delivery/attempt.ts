@@ -56,7 +56,7 @@ export interface Push {
 
 // The end of an attempt at a push: read from the response (push/post.ts), then judged by the
 // state of the push service (push-service/push-service.ts), or decided before anything is sent.
-// jobs/record/record.ts makes the recorded outcome of it.
+// jobs/record.ts makes the recorded outcome of it.
 
 /** The attempt counts. Another one follows while some are left. */
 export interface Failed {

@@ -13,7 +13,7 @@ import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { lastResult, nextAttemptOf, waitOf, withFormer } from "../jobs/next-attempt.ts"
 import { handOn } from "../jobs/next-jobs.ts"
-import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record/record.ts"
+import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record.ts"
 import type { JobTools } from "../jobs/tools.ts"
 
 type Log = EventLog["Service"]

@@ -10,8 +10,7 @@ import type { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { lastResult, nextAttemptOf, withFormer } from "./next-attempt.ts"
 import { appendNext } from "./next-jobs.ts"
-import { deadLetter, defectEnd, outcomeSubject, unsentResult } from "./record/record.ts"
-import { conflictLeaves } from "./record/until-written.ts"
+import { conflictLeaves, deadLetter, defectEnd, outcomeSubject, unsentResult } from "./record.ts"
 import type { JobTools } from "./tools.ts"
 
 /** Returns a function that records the end, and how to acknowledge the job. */

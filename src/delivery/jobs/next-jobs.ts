@@ -10,7 +10,7 @@ import { type Ack, type Delivery, done } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { waitOf } from "./next-attempt.ts"
-import { laterPostponed } from "./record/follow-ups.ts"
+import { laterPostponed } from "./record.ts"
 import type { JobTools } from "./tools.ts"
 
 /** Jobs that follow a shard of a broadcast with a rate whose pushes wait for no turn any more. */

@@ -24,16 +24,17 @@ import { type Gone, presentTarget } from "../recipients/audience.ts"
 import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
 import { isPausedOrOld, makeHold } from "./next-jobs.ts"
 import { makePlaces } from "./places.ts"
-import { laterPostponed, type Recorded } from "./record/follow-ups.ts"
 import {
   cancelledEnd,
+  conflictLeaves,
+  laterPostponed,
   outcomeSubject,
   provenMillis,
   type Record,
+  type Recorded,
   type UnsentEnd,
   unsentResult
-} from "./record/record.ts"
-import { conflictLeaves } from "./record/until-written.ts"
+} from "./record.ts"
 import type { JobTools, Payload, Payloads } from "./tools.ts"
 
 const left = later(1_000)

@@ -9,8 +9,7 @@ import type { EventLog } from "#nats/stream/event-log.ts"
 import type { Target } from "../attempt.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
-import { unfinished } from "./record/follow-ups.ts"
-import { outcomeSubject, provenMillis, type Record } from "./record/record.ts"
+import { outcomeSubject, provenMillis, type Record, unfinished } from "./record.ts"
 import type { Claimed, Past, ShardRun } from "./tools.ts"
 
 /** Results in one outcome message: 64 of about 200 bytes are a third of what WORK takes. */

@@ -19,7 +19,7 @@ import { shareOf } from "../rate/limit.ts"
 import type { Turn } from "../rate/turns.ts"
 import type { Audience } from "../recipients/audience.ts"
 import { alongside } from "./next-jobs.ts"
-import { cancelledEnd, outcomeSubject, unsentResult } from "./record/record.ts"
+import { cancelledEnd, outcomeSubject, unsentResult } from "./record.ts"
 import {
   add,
   flushRest,

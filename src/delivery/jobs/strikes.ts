@@ -17,7 +17,7 @@ import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
 import { originOf, type Target } from "../attempt.ts"
 import { Majority } from "../push-service/mass-gone.ts"
 import { Origins } from "../push-service/origins.ts"
-import type { Recorded, StoreOrPostpone } from "./record/follow-ups.ts"
+import type { Recorded, StoreOrPostpone } from "./record.ts"
 
 /** For this long, a delivered push proves that our network works. */
 const deliveredMillis = 10 * 60_000

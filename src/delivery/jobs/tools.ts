@@ -14,8 +14,7 @@ import type { Bodies, PublicKeys } from "../push/encrypt.ts"
 import type { Send } from "../push/send.ts"
 import type { Turns } from "../rate/turns.ts"
 import type { Audience } from "../recipients/audience.ts"
-import type { PastResults, Recorded } from "./record/follow-ups.ts"
-import type { Record } from "./record/record.ts"
+import type { PastResults, Record, Recorded } from "./record.ts"
 
 /** Waits until the push with this index, counted within its shard, may begin. */
 export type Begin = (index: number) => Effect.Effect<void>
