@@ -2,8 +2,8 @@
 // process by more than was asked for.
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { ServiceClock } from "#clock/clocks.ts"
-import { waitOf } from "#delivery/jobs/next-attempt.ts"
+import { ServiceClock } from "#clock/service-clock.ts"
+import { waitOf } from "#delivery/jobs/result.ts"
 import { clockAhead } from "#delivery/push/post.ts"
 import type { RetryJob } from "#domain/job.ts"
 import type { Stored } from "#nats/stream/stored.ts"

@@ -1,6 +1,6 @@
 // Which attempt a retry job leads to, and in which run of its broadcast the push counts.
 import { assert, describe, it } from "@effect/vitest"
-import { nextAttemptOf } from "#delivery/jobs/next-attempt.ts"
+import { nextAttemptOf } from "#delivery/jobs/result.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 
 const job = (attempts: number, run?: number, firstRun?: number) => ({

@@ -11,9 +11,9 @@ import type { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
-import { lastResult, nextAttemptOf, waitOf, withFormer } from "../jobs/next-attempt.ts"
 import { handOn } from "../jobs/next-jobs.ts"
 import { cancelledEnd, outcomeSubject, unsentResult } from "../jobs/record.ts"
+import { lastResult, nextAttemptOf, waitOf, withFormer } from "../jobs/result.ts"
 import type { JobTools } from "../jobs/tools.ts"
 
 type Log = EventLog["Service"]

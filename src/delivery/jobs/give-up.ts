@@ -8,9 +8,9 @@ import { monotonicMillis } from "#clock/clocks.ts"
 import { type Delivery, keep, never } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { lastResult, nextAttemptOf, withFormer } from "./next-attempt.ts"
 import { appendNext } from "./next-jobs.ts"
 import { conflictLeaves, deadLetter, defectEnd, outcomeSubject, unsentResult } from "./record.ts"
+import { lastResult, nextAttemptOf, withFormer } from "./result.ts"
 import type { JobTools } from "./tools.ts"
 
 /** Returns a function that records the end, and how to acknowledge the job. */

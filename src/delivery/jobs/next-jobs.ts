@@ -9,8 +9,8 @@ import type { States } from "#nats/follower/states.ts"
 import { type Ack, type Delivery, done } from "#nats/stream/consumer.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import { waitOf } from "./next-attempt.ts"
 import { laterPostponed } from "./record.ts"
+import { waitOf } from "./result.ts"
 import type { JobTools } from "./tools.ts"
 
 /** Jobs that follow a shard of a broadcast with a rate whose pushes wait for no turn any more. */

@@ -21,7 +21,6 @@ import { Origins } from "../push-service/origins.ts"
 import { fullMillis } from "../push-service/window.ts"
 import type { Turn } from "../rate/turns.ts"
 import { type Gone, presentTarget } from "../recipients/audience.ts"
-import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./next-attempt.ts"
 import { isPausedOrOld, makeHold } from "./next-jobs.ts"
 import { makePlaces } from "./places.ts"
 import {
@@ -35,6 +34,7 @@ import {
   type UnsentEnd,
   unsentResult
 } from "./record.ts"
+import { lastResult, type NextAttempt, nextAttemptOf, waitOf, withFormer } from "./result.ts"
 import type { JobTools, Payload, Payloads } from "./tools.ts"
 
 const left = later(1_000)
