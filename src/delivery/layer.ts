@@ -1,25 +1,24 @@
-// The delivery stage: shard jobs and retries, both through one sender and one set of permits.
+// The delivery stage: handles jobs of shards and retries, and changes of the states of broadcasts.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { States } from "#broadcasts/states.ts"
-import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { Settings } from "#config"
-import { Caches } from "#memory/cache-memory.ts"
+import { States } from "#nats/follower/states.ts"
 import { Consumers, keep } from "#nats/stream/consumer.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
-import { makeChanges } from "./changes/changes.ts"
-import { makeGiveUp, makeKeepShard } from "./jobs/give-up.ts"
-import { retriesAtOnce } from "./jobs/places.ts"
-import { makeRecord } from "./jobs/record.ts"
-import { makeRetry } from "./jobs/retry.ts"
-import { makePayloads, makeShard } from "./jobs/shard.ts"
-import type { JobTools } from "./jobs/tools.ts"
+import { handleChange } from "./changes/changes.ts"
+import { Draining } from "./draining.ts"
+import { Payloads } from "./jobs/payload.ts"
+import { Permits, PushMetrics } from "./jobs/record.ts"
+import { giveUpRetry, handleRetry, RetryPlaces, retriesAtOnce } from "./jobs/retry.ts"
+import { handleShard, keepShard, PushBatches } from "./jobs/shard.ts"
+import { Evidence } from "./jobs/strikes.ts"
 import { PublicKeys } from "./push/encrypt.ts"
 import { PushClient } from "./push/post.ts"
-import { makeSend } from "./push/send.ts"
 import { Vapid } from "./push/vapid.ts"
 import { Origins } from "./push-service/origins.ts"
-import { makeTurns } from "./rate/turns.ts"
+import { PushServices } from "./push-service/push-services.ts"
+import { Turns } from "./rate/turns.ts"
+import { Admission } from "./recipients/admission.ts"
+import { Audiences } from "./recipients/audience.ts"
 
 /**
  * Shards of broadcasts with a rate that wait for their turns in this process. Each takes up to a
@@ -29,6 +28,24 @@ const limitedInFlight = 32
 /** Changes of the states of broadcasts that are carried out at once. */
 const changesInFlight = 4
 
+/** What shards, retries and changes share in this process, the lowest last. */
+const shared = Layer.mergeAll(
+  Permits.layer,
+  PushBatches.layer,
+  RetryPlaces.layer,
+  Payloads.layer,
+  PublicKeys.layer,
+  Admission.layer,
+  Turns.layer,
+  PushServices.layer,
+  PushClient.layer,
+  Vapid.layer,
+  Evidence.layer,
+  PushMetrics.layer
+).pipe(
+  Layer.provideMerge(Layer.mergeAll(Audiences.layer, Draining.layer, Origins.layer, States.layer))
+)
+
 /**
  * Runs the delivery workers while the layer lives. At its end they finish and record the pushes
  * under way.
@@ -36,42 +53,18 @@ const changesInFlight = 4
 export const deliveryLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const consumers = yield* Consumers
-    const { known, orderOf, runOf } = yield* States
-    const { shardsInFlight, unrecordedPushesMax } = yield* Settings
-    let stopping = false
-    const draining = () => stopping
-    const tools: JobTools = {
-      send: yield* makeSend,
-      record: yield* makeRecord,
-      publicKeys: new PublicKeys((yield* Caches).share("public-keys")),
-      permits: new FairSemaphore<number>(unrecordedPushesMax),
-      draining,
-      turns: yield* makeTurns({ draining, orderOf }),
-      orderOf,
-      runOf
-    }
-    const payload = yield* makePayloads
-    const shard = yield* makeShard(tools, payload)
-    const log = yield* EventLog
-    const giveUp = makeGiveUp(log)
-    const keepShard = makeKeepShard(log, tools)
+    const { known } = yield* States
+    const draining = yield* Draining
+    const { shardsInFlight } = yield* Settings
     const keepChange = () => Effect.succeed(keep)
     // No job is taken while a change of its broadcast may be unknown.
-    for (const jobs of [
-      consumers.each("work", "deliver", shardsInFlight, shard, keepShard),
-      consumers.each("work", "limited", limitedInFlight, shard, keepShard),
-      consumers.each("work", "retry", retriesAtOnce, yield* makeRetry(tools, payload), giveUp),
-      consumers.each("log", "states", changesInFlight, yield* makeChanges(tools), keepChange)
-    ])
-      yield* Effect.forkScoped(Effect.andThen(known, jobs))
+    const start = <R>(jobs: Effect.Effect<never, never, R>) =>
+      Effect.forkScoped(Effect.andThen(known, jobs))
+    yield* start(consumers.each("work", "deliver", shardsInFlight, handleShard, keepShard))
+    yield* start(consumers.each("work", "limited", limitedInFlight, handleShard, keepShard))
+    yield* start(consumers.each("work", "retry", retriesAtOnce, handleRetry, giveUpRetry))
+    yield* start(consumers.each("log", "states", changesInFlight, handleChange, keepChange))
     // Finalizers run in reverse order: this one before those that wait for the fibers above.
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        stopping = true
-      })
-    )
+    yield* Effect.addFinalizer(() => draining.begin)
   })
-).pipe(
-  Layer.provide(Layer.mergeAll(PushClient.layer, Vapid.layer, States.layer)),
-  Layer.provide(Origins.layer)
-)
+).pipe(Layer.provide(shared))

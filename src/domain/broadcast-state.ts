@@ -199,10 +199,10 @@ export const changeTo = (
 }
 
 /**
- * The order for a job. `send`: its pushes are sent. `hold`: they are not, and a resume appends
+ * The order for a job. `send`: its pushes are sent. `wait`: they are not, and a resume appends
  * the job again. `old`: a later run has the job. `cancel`: its pushes end as cancelled.
  */
-export type Order = "send" | "hold" | "old" | "cancel"
+export type Order = "send" | "wait" | "old" | "cancel"
 
 /**
  * `change`: the last one that is known here. A job of a later run proves a resume that is not known
@@ -212,6 +212,6 @@ export const orderOf = (change: Pick<StateChange, "type" | "run"> | undefined, r
   const state = stateAfter(change)
   if (state === "cancelled") return "cancel"
   if (change === undefined || run > change.run) return "send"
-  if (state === "paused") return "hold"
+  if (state === "paused") return "wait"
   return run < change.run ? "old" : "send"
 }

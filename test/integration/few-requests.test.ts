@@ -1,16 +1,16 @@
 // Changes of states, resumes and lists of broadcasts need few requests to NATS, however much there
 // is.
-import { Effect, type Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { assert, it } from "vitest"
 import { listBroadcasts } from "#broadcasts/list.ts"
 import { Settings } from "#config"
-import { makeChanges } from "#delivery/changes/changes.ts"
+import { handleChange } from "#delivery/changes/changes.ts"
 import { beginRun } from "#delivery/changes/waiting-jobs.ts"
-import type { JobTools } from "#delivery/jobs/tools.ts"
-import { startHeader } from "#domain/broadcast.ts"
-import { startProgress } from "#domain/progress.ts"
+import { startHeader } from "#domain/broadcast-start.ts"
+import { startProgress } from "#domain/progress/progress.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
+import { States } from "#nats/follower/states.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -48,10 +48,9 @@ it("reads for the line of a change only who published, and the counts", async ()
     const counts = startProgress({ broadcast, depth: 0, shards: 1, floor, ...times }, 1)
     yield* (yield* Buckets).put("broadcasts", keys.broadcast(broadcast), counts, 0)
     // A start appends nothing.
-    const handle = yield* makeChanges({} as JobTools)
     const requestsOf = Effect.fnUntraced(function* (deliveryCount: number) {
       const before = nc.stats().outMsgs
-      yield* handle({ ...stored, message: stored.message, deliveryCount })
+      yield* handleChange({ ...stored, message: stored.message, deliveryCount })
       return nc.stats().outMsgs - before
     })
     // The first read of a bucket also asks how many replicas it has.
@@ -60,7 +59,9 @@ it("reads for the line of a change only who published, and the counts", async ()
     const others = yield* requestsOf(2)
     assert.isAtMost((yield* requestsOf(1)) - others, 2)
   })
-  await run(program.pipe(Effect.provide(Settings.layer)))
+  // No state is asked for: a start begins no run.
+  const states = Layer.succeed(States, {} as States["Service"])
+  await run(program.pipe(Effect.provide(Layer.merge(Settings.layer, states))))
 })
 
 const broadcast = 7
@@ -81,7 +82,7 @@ it("appends each job once, however often the broadcast was resumed", async () =>
     }
     const resume = Effect.fnUntraced(function* (run: number, isOvertaken = () => false) {
       const before = nc.stats().outMsgs
-      yield* beginRun(log, { broadcast, run }, false, isOvertaken)
+      yield* beginRun({ broadcast, run }, false, isOvertaken)
       return nc.stats().outMsgs - before
     })
     const runs = Effect.fnUntraced(function* () {
@@ -131,7 +132,7 @@ it("asks about each retry once, however many runs it was appended in", async () 
     }
     const resume = Effect.fnUntraced(function* (run: number) {
       const before = nc.stats().outMsgs
-      yield* beginRun(log, { broadcast, run }, true, () => false)
+      yield* beginRun({ broadcast, run }, true, () => false)
       return nc.stats().outMsgs - before
     })
     const first = yield* resume(1)

@@ -2,10 +2,12 @@
 // kept where no end can be recorded; one that it cannot handle because NATS is away is neither.
 import { Effect, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
-import { makeGiveUp, makeKeepShard } from "#delivery/jobs/give-up.ts"
+import { giveUpRetry } from "#delivery/jobs/retry.ts"
+import { keepShard } from "#delivery/jobs/shard.ts"
 import type { RetryJob, ShardJob } from "#domain/job.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { unavailable } from "#nats/connection/errors.ts"
+import { States } from "#nats/follower/states.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { Consumers, done, keep, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -32,7 +34,7 @@ it("a retry on which the worker dies ends as dead, with a dead letter", async ()
     yield* log.append("work", { subject, type: "retry/1", body: job })
     const consumers = yield* Consumers
     const dies = () => Effect.die(new Error("a defect"))
-    yield* Effect.forkChild(consumers.each("work", "retry", 1, dies, makeGiveUp(log)))
+    yield* Effect.forkChild(consumers.each("work", "retry", 1, dies, giveUpRetry))
     const body = (last_by_subj: string) =>
       Effect.map(log.last("work", last_by_subj), (found) => found?.message)
     yield* Effect.promise(() =>
@@ -137,11 +139,14 @@ it("a message is kept where nothing records its end, and ends when its handler s
     const shard = handle("limited")
     const next = handle("next")
     const isFirst = (subject: string) => subject === subjects.limitedShard(1, "0")
+    const states = Layer.mock(States, {
+      ...{ orderOf: () => "send", runOf: () => 0, isFull: () => false }
+    })
     for (const each of [
       consumers.each(
         ...(["work", "limited", 1] as const),
         ({ subject }) => (isFirst(subject) ? shard() : next()),
-        makeKeepShard(log, { orderOf: () => "send" })
+        (delivery) => keepShard(delivery).pipe(Effect.provide(states))
       ),
       consumers.each("work", "retry", 1, handle("retry"), () => Effect.die("a defect, too")),
       consumers.each("log", "states", 1, handle("states"), () => Effect.succeed(keep))

@@ -33,14 +33,14 @@ describe("the changes of a broadcast", () => {
     ])
   })
 
-  it("hold jobs of a paused run, hand on old ones, and believe those of a later run", () => {
+  it("let jobs of a paused run wait, hand on old ones, and believe those of a later run", () => {
     const orders = (change: StateChange | undefined) =>
       [undefined, 1, 2].map((run) => orderOf(change, run))
     assert.deepEqual(orders(undefined), ["send", "send", "send"])
-    assert.deepEqual(orders(history("paused")), ["hold", "send", "send"])
+    assert.deepEqual(orders(history("paused")), ["wait", "send", "send"])
     assert.deepEqual(orders(history("paused", "running")), ["old", "send", "send"])
     const again = history("paused", "running", "paused")
-    assert.deepEqual(orders(again), ["hold", "hold", "send"])
+    assert.deepEqual(orders(again), ["wait", "wait", "send"])
     assert.deepEqual(orders(history("cancelled")), ["cancel", "cancel", "cancel"])
   })
 

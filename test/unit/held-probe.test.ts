@@ -1,5 +1,5 @@
-// A push that is not sent takes no probe from others: it is deferred by another check, or held, as
-// its broadcast is paused.
+// A push that is not sent takes no probe from others: it is deferred by another check, or
+// withdrawn, as its broadcast is paused.
 import { assert, describe, it } from "vitest"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import { pushesAt } from "#test/judged-pushes.ts"
@@ -48,26 +48,26 @@ describe("the probe of a push service that does not respond", () => {
     assert.isUndefined(pushService.deferral(pushTo("another"), now))
   })
 
-  it("is left to the next push by one that was held before it was sent", () => {
+  it("is left to the next push by one that was withdrawn before it was sent", () => {
     const pushService = silent()
-    const held = pushTo("held")
-    assert.isUndefined(pushService.deferral(held, now))
+    const withdrawn = pushTo("withdrawn")
+    assert.isUndefined(pushService.deferral(withdrawn, now))
     assert.equal(pushService.deferral(pushTo("someone"), now)?.reason, "unreachable")
-    pushService.held(pushTo("another"))
+    pushService.withdrawn(pushTo("another"))
     assert.equal(pushService.deferral(pushTo("someone"), now)?.reason, "unreachable")
-    pushService.held(held)
+    pushService.withdrawn(withdrawn)
     assert.isUndefined(pushService.deferral(pushTo("someone"), now))
   })
 })
 
 describe("the probe of a push service that says of most subscriptions that they are gone", () => {
-  it("is left to the next push by one that was held before it was sent", () => {
+  it("is left to the next push by one that was withdrawn before it was sent", () => {
     const pushService = newPushService()
     pushService.merge(guarded, now)
     const push = pushTo("someone", { saidGone: true })
     assert.isUndefined(pushService.deferral(push, now))
     assert.equal(pushService.deferral(push, now)?.reason, "mass-gone")
-    pushService.held(push)
+    pushService.withdrawn(push)
     assert.isUndefined(pushService.deferral(push, now))
   })
 })

@@ -144,9 +144,9 @@ describe("while the guard holds", () => {
     const gone = holding()
     const asksAt = (at: number) => {
       assert.isTrue(probe(gone, at))
-      gone.held(to("other"))
+      gone.withdrawn(to("other"))
       assert.isFalse(probe(gone, at))
-      gone.held(to("s1"))
+      gone.withdrawn(to("s1"))
       assert.isTrue(probe(gone, at))
       assert.isFalse(probe(gone, at))
       gone.gone(to("s1"), true, at)

@@ -1,7 +1,7 @@
 // Which push services a process remembers, while clients make up hosts.
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makePlaces } from "#delivery/jobs/places.ts"
+import { makePlaces } from "#delivery/jobs/retry.ts"
 import { makeOrigins, type Origin, provenMax, unprovenMax } from "#delivery/push-service/origins.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
 import { pushesAt } from "#test/judged-pushes.ts"

@@ -1,7 +1,7 @@
 // Outcomes name the push service: of those of the browsers, and of no other host.
 import { assert, it } from "@effect/vitest"
 import type { Target } from "#delivery/attempt.ts"
-import { cancelledEnd, resultOf, unsentResult } from "#delivery/jobs/record.ts"
+import { cancelledEnd, resultOf, unsentResult } from "#delivery/jobs/result.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"
 

@@ -2,7 +2,7 @@
 // retried.
 import { assert, describe, it } from "@effect/vitest"
 import type { Attempt, Target } from "#delivery/attempt.ts"
-import { resultOf } from "#delivery/jobs/record.ts"
+import { resultOf } from "#delivery/jobs/result.ts"
 import { attemptsMax, type BroadcastRef } from "#domain/job.ts"
 import type { UserToken } from "#streams/tokens.ts"
 

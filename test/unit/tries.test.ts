@@ -4,10 +4,13 @@ import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import webpush from "web-push"
 import { moment } from "#clock/moment.ts"
-import { type Received, type Request, tryFurther } from "#delivery/push/send.ts"
+import { PushClient, type Received, type Request } from "#delivery/push/post.ts"
+import { tryFurther } from "#delivery/push/send.ts"
 import { Vapid, VapidKeys } from "#delivery/push/vapid.ts"
 import { makeOrigins, Origins } from "#delivery/push-service/origins.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
+import { PushServices } from "#delivery/push-service/push-services.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 
 const { privateKey, publicKey } = webpush.generateVAPIDKeys()
 const origins = Layer.succeed(
@@ -18,6 +21,12 @@ const keys = Layer.succeed(VapidKeys, {
   keys: [{ publicKey, privateKey: Redacted.make(privateKey) }],
   subject: "mailto:ops@example.com"
 })
+const services = Layer.mergeAll(
+  Vapid.layer.pipe(Layer.provide(Layer.merge(keys, origins))),
+  Layer.succeed(PushClient, { post: () => Effect.die("another request") }),
+  Layer.succeed(PushServices, {} as PushServices["Service"]),
+  Layer.succeed(EventLog, {} as EventLog["Service"])
+)
 const origin = "https://push.example.com"
 
 describe("a refusal of a token that is an hour old", () => {
@@ -42,10 +51,9 @@ describe("a refusal of a token that is an hour old", () => {
         at,
         pushService
       }
-      const tools = { vapid, post: () => Effect.die("another request") }
-      const last = yield* tryFurther(tools as never, request as unknown as Request, first)
+      const last = yield* tryFurther(request as unknown as Request, first)
       assert.strictEqual(last, first)
       assert.notStrictEqual(yield* vapid.authorization(origin, publicKey), refused)
-    }).pipe(Effect.provide(Vapid.layer.pipe(Layer.provide(Layer.merge(keys, origins)))))
+    }).pipe(Effect.provide(services))
   )
 })

@@ -3,7 +3,7 @@
 import { assert, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { untilWritten } from "#delivery/jobs/record.ts"
+import { untilWritten } from "#delivery/jobs/writes.ts"
 import { AppendConflict, unavailable } from "#nats/connection/errors.ts"
 
 const hourMillis = 3_600_000

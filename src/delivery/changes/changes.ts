@@ -8,21 +8,23 @@ import { originOf } from "#broadcasts/state.ts"
 import { Settings } from "#config"
 import { publisherOf, ttlSecondsMax } from "#domain/broadcast.ts"
 import { changeIn, type StateChange } from "#domain/broadcast-state.ts"
-import { countsOf } from "#domain/progress.ts"
+import { countsOf } from "#domain/progress/progress.ts"
+import { originOf } from "#nats/broadcasts/state.ts"
+import { States } from "#nats/follower/states.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type Delivery, done, later, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
-import { postponedMillis, postponedMillisMax } from "../jobs/record.ts"
-import type { JobTools } from "../jobs/tools.ts"
+import { postponedMillis, postponedMillisMax } from "../jobs/writes.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import { beginRun, endLost, endWaiting } from "./waiting-jobs.ts"
 
 /**
  * Added to the longest attempt: a worker receives a change within a second, and then needs time to
- * store the outcomes of attempts that were under way.
+ * store the outcomes of attempts that were under way. So an attempt that was under way at a pause
+ * or cancellation is recorded so long after it.
  */
 const recordedMillis = 5_000
 /** An overtaken change that is older than this was logged when it was new. */
@@ -30,8 +32,40 @@ const overtakenLoggedMillis = 60_000
 /** A process that has not received a resume after this time does not run. */
 const receivedMillis = 120_000
 
+/** Carries out a change of the state of a broadcast. */
+export const handleChange = Effect.fn("delivery.change")(function* (delivery: Delivery) {
+  const { message } = delivery
+  if (message.type === "malformed") return never(message.reason)
+  const change = changeIn(message)
+  if (change === undefined) return never("no change of a state")
+  const current = yield* Effect.exit(isCurrent(delivery, change))
+  const isOvertaken = current._tag === "Success" && !current.value
+  const ageMillis = (yield* Clock.currentTimeMillis) - delivery.at
+  // A failed read ends this delivery below, and only the first delivery writes the line.
+  if (delivery.deliveryCount === 1 && isWorthLogging(isOvertaken, ageMillis))
+    yield* logChange(change)
+  if (!(yield* current)) return done
+  switch (change.type) {
+    case "broadcast.paused/1":
+      return yield* expire(delivery, change)
+    case "broadcast.resumed/1":
+    case "broadcast.cancelled/1":
+      return yield* carryOn(delivery, change)
+    default:
+      // The planner carries out starts.
+      return done
+  }
+})
+
+/** Whether a change is the last one of a broadcast that is not over. */
+const isCurrent = Effect.fnUntraced(function* ({ seq }: Delivery, change: StateChange) {
+  const last = yield* (yield* EventLog).last("log", subjects.state(change.broadcast))
+  return last?.seq === seq && !(yield* isOver(change))
+})
+
 /** Whether nothing of a broadcast can wait any more. */
-const isOver = Effect.fnUntraced(function* (log: EventLog["Service"], change: StateChange) {
+const isOver = Effect.fnUntraced(function* (change: StateChange) {
+  const log = yield* EventLog
   const { broadcast, channel } = change
   // A paused one waits until its end of life is carried out, maybe late.
   const from = change.type === "broadcast.paused/1" ? change.expiresAt : change.at
@@ -44,65 +78,13 @@ const isOver = Effect.fnUntraced(function* (log: EventLog["Service"], change: St
   return false
 })
 
-/** Resumes a broadcast whose life is over, so that workers record what is left as expired. */
-const expire = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
-  { at: pausedAt, seq }: Delivery,
-  change: StateChange & { readonly type: "broadcast.paused/1" }
-) {
-  const { broadcast, channel, expiresAt, run, schedule } = change
-  const kept = schedule === undefined ? {} : { schedule }
-  const at = yield* Clock.currentTimeMillis
-  if (at < expiresAt) return later(expiresAt - at)
-  const body = { broadcast, channel, run: run + 1, by: "expiry", at, pausedAt, ...kept }
-  const resumed = { subject: subjects.state(broadcast), type: "broadcast.resumed/1", body } as const
-  // After a conflict, somebody has changed the state, and that change is carried out.
-  yield* Effect.catchTag(
-    log.append("log", { ...resumed, expect: seq }),
-    "AppendConflict",
-    () => Effect.void
-  )
-  return done
-})
-
-interface Tools {
-  readonly log: EventLog["Service"]
-  readonly record: JobTools["record"]
-  readonly orderOf: JobTools["orderOf"]
-  /** An attempt that was under way at a pause or cancellation is recorded this long after it. */
-  readonly settleMillis: number
-}
-
 /**
- * Whether a delivery of a cancellation also reads the outcomes: in the first minute after the last
- * of them can be stored, and later at each doubled number of deliveries, because a broadcast that
- * lacks more than retries stays unfinished for weeks. `settledMillis`: since that time.
+ * Whether to log a change. `isOvertaken`: by a later change, or by the end of the broadcast. A
+ * consumer that is made again delivers the changes of years, which have their lines. A change that
+ * is overtaken within a minute has none yet.
  */
-const looksForLost = (settledMillis: number, deliveryCount: number): boolean =>
-  settledMillis >= 0 &&
-  (settledMillis < postponedMillisMax || Number.isInteger(Math.log2(deliveryCount / 6)))
-
-/** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
-const carryOn = Effect.fnUntraced(function* (
-  { orderOf, settleMillis, ...tools }: Tools,
-  { at, deliveryCount }: Delivery,
-  change: StateChange & { readonly type: "broadcast.resumed/1" | "broadcast.cancelled/1" }
-) {
-  const now = yield* Clock.currentTimeMillis
-  // After a resume, retries of its run may be under way at the cancellation.
-  const { pausedAt = at, run, type } = change
-  // Otherwise pauses and resumes that alternate would delay the changes of other broadcasts.
-  const isOvertaken = () => type === "broadcast.resumed/1" && orderOf(change) !== "send"
-  const unsettledMillis = run === 0 ? 0 : pausedAt + settleMillis - now
-  if (run > 0) yield* beginRun(tools.log, change, unsettledMillis <= 0, isOvertaken)
-  const settledMillis = now - at - settleMillis
-  if (type === "broadcast.cancelled/1") {
-    yield* endWaiting(tools, change.broadcast)
-    if (looksForLost(settledMillis, deliveryCount)) yield* endLost(tools, change)
-  } else if (unsettledMillis <= 0 && now >= at + receivedMillis) return done
-  const waits = [unsettledMillis, -settledMillis, postponedMillis(deliveryCount)]
-  return later(Math.min(...waits.filter((millis) => millis > 0)))
-})
+export const isWorthLogging = (isOvertaken: boolean, ageMillis: number): boolean =>
+  !isOvertaken || ageMillis < overtakenLoggedMillis
 
 /** Logs a change. The counts may be a second old; the line lacks what cannot be read now. */
 const logChange = Effect.fnUntraced(function* (change: StateChange) {
@@ -122,56 +104,55 @@ const logChange = Effect.fnUntraced(function* (change: StateChange) {
   yield* by === "pause_when" ? Effect.logWarning(text, fields) : Effect.logInfo(text, fields)
 })
 
-/** Whether a change is the last one of a broadcast that is not over. */
-const isCurrent = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
-  { seq }: Delivery,
-  change: StateChange
+/** Resumes a broadcast whose life is over, so that workers record what is left as expired. */
+const expire = Effect.fnUntraced(function* (
+  { at: pausedAt, seq }: Delivery,
+  change: StateChange & { readonly type: "broadcast.paused/1" }
 ) {
-  const last = yield* log.last("log", subjects.state(change.broadcast))
-  return last?.seq === seq && !(yield* isOver(log, change))
+  const { broadcast, channel, expiresAt, run, schedule } = change
+  const kept = schedule === undefined ? {} : { schedule }
+  const at = yield* Clock.currentTimeMillis
+  if (at < expiresAt) return later(expiresAt - at)
+  const body = { broadcast, channel, run: run + 1, by: "expiry", at, pausedAt, ...kept }
+  const resumed = { subject: subjects.state(broadcast), type: "broadcast.resumed/1", body } as const
+  // After a conflict, somebody has changed the state, and that change is carried out.
+  yield* Effect.catchTag(
+    (yield* EventLog).append("log", { ...resumed, expect: seq }),
+    "AppendConflict",
+    () => Effect.void
+  )
+  return done
+})
+
+/** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
+const carryOn = Effect.fnUntraced(function* (
+  { at, deliveryCount }: Delivery,
+  change: StateChange & { readonly type: "broadcast.resumed/1" | "broadcast.cancelled/1" }
+) {
+  const { orderOf } = yield* States
+  const { pushTimeoutMillis } = yield* Settings
+  const settleMillis = attemptLimitsOf(pushTimeoutMillis).attemptMillis + recordedMillis
+  const now = yield* Clock.currentTimeMillis
+  // After a resume, retries of its run may be under way at the cancellation.
+  const { pausedAt = at, run, type } = change
+  // Otherwise pauses and resumes that alternate would delay the changes of other broadcasts.
+  const isOvertaken = () => type === "broadcast.resumed/1" && orderOf(change) !== "send"
+  const unsettledMillis = run === 0 ? 0 : pausedAt + settleMillis - now
+  if (run > 0) yield* beginRun(change, unsettledMillis <= 0, isOvertaken)
+  const settledMillis = now - at - settleMillis
+  if (type === "broadcast.cancelled/1") {
+    yield* endWaiting(change.broadcast)
+    if (looksForLost(settledMillis, deliveryCount)) yield* endLost(change)
+  } else if (unsettledMillis <= 0 && now >= at + receivedMillis) return done
+  const waits = [unsettledMillis, -settledMillis, postponedMillis(deliveryCount)]
+  return later(Math.min(...waits.filter((millis) => millis > 0)))
 })
 
 /**
- * Whether to log a change. `isOvertaken`: by a later change, or by the end of the broadcast. A
- * consumer that is made again delivers the changes of years, which have their lines. A change that
- * is overtaken within a minute has none yet.
+ * Whether a delivery of a cancellation also reads the outcomes: in the first minute after the last
+ * of them can be stored, and later at each doubled number of deliveries, because a broadcast that
+ * lacks more than retries stays unfinished for weeks. `settledMillis`: since that time.
  */
-export const isWorthLogging = (isOvertaken: boolean, ageMillis: number): boolean =>
-  !isOvertaken || ageMillis < overtakenLoggedMillis
-
-const handle = Effect.fnUntraced(function* (tools: Tools, delivery: Delivery, change: StateChange) {
-  const { log } = tools
-  const current = yield* Effect.exit(isCurrent(log, delivery, change))
-  const isOvertaken = current._tag === "Success" && !current.value
-  const ageMillis = (yield* Clock.currentTimeMillis) - delivery.at
-  // A failed read ends this delivery below, and only the first delivery writes the line.
-  if (delivery.deliveryCount === 1 && isWorthLogging(isOvertaken, ageMillis))
-    yield* logChange(change)
-  if (!(yield* current)) return done
-  switch (change.type) {
-    case "broadcast.paused/1":
-      return yield* expire(log, delivery, change)
-    case "broadcast.resumed/1":
-    case "broadcast.cancelled/1":
-      return yield* carryOn(tools, delivery, change)
-    default:
-      // The planner carries out starts.
-      return done
-  }
-})
-
-/** Returns a function that carries out changes. */
-export const makeChanges = Effect.fnUntraced(function* ({ orderOf, record }: JobTools) {
-  const log = yield* EventLog
-  const { pushTimeoutMillis } = yield* Settings
-  const settleMillis = attemptLimitsOf(pushTimeoutMillis).attemptMillis + recordedMillis
-  return (delivery: Delivery) => {
-    const { message } = delivery
-    if (message.type === "malformed") return Effect.succeed(never(message.reason))
-    const change = changeIn(message)
-    return change === undefined
-      ? Effect.succeed(never("no change of a state"))
-      : handle({ log, orderOf, record, settleMillis }, delivery, change)
-  }
-})
+const looksForLost = (settledMillis: number, deliveryCount: number): boolean =>
+  settledMillis >= 0 &&
+  (settledMillis < postponedMillisMax || Number.isInteger(Math.log2(deliveryCount / 6)))

@@ -1,28 +1,40 @@
-// The jobs that follow a shard. All at once, they would wait in front of those of broadcasts that
-// come later.
+// The jobs that a job leads to: those of the shards behind it, and the job itself in a later run of
+// its broadcast. A pause acknowledges jobs, and a resume appends them again, under the number of
+// its run. Appended twice, a job is there once.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { Order } from "#domain/broadcast-state.ts"
 import { shardBehind } from "#domain/job.ts"
 import type { Message } from "#domain/messages/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import type { States } from "#nats/follower/states.ts"
-import { type Ack, type Delivery, done } from "#nats/stream/consumer.ts"
-import type { EventLog } from "#nats/stream/event-log.ts"
+import { States } from "#nats/follower/states.ts"
+import { type Delivery, done } from "#nats/stream/consumer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
-import { laterPostponed } from "./record.ts"
 import { waitOf } from "./result.ts"
-import type { JobTools } from "./tools.ts"
+import { laterPostponed } from "./writes.ts"
 
 /** Jobs that follow a shard of a broadcast with a rate whose pushes wait for no turn any more. */
 const overMax = 16
 
+/**
+ * Appends the jobs that follow a shard which begins or has ended. All at once, they would wait in
+ * front of those of broadcasts that come later. Those of a broadcast with a rate follow when its
+ * last push has its turn, or it has ended: so no more are there at once than have pushes that wait
+ * for turns. `Effect.void`: none follows now.
+ */
+export const appendNext = (job: Message<"shard/1">, hasEnded: boolean) =>
+  job.stride === undefined || hasEnded !== (job.rate !== undefined)
+    ? Effect.void
+    : append(job, job.stride, hasEnded)
+
 const append = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
-  { orderOf }: Pick<States["Service"], "orderOf">,
   { type, ...job }: Message<"shard/1">,
   stride: number,
   hasEnded: boolean
 ) {
+  const log = yield* EventLog
+  const { orderOf } = yield* States
   const { broadcast, expiresAt, rate, run, shard } = job
   const isOver =
     hasEnded && (orderOf(job) === "cancel" || (yield* Clock.currentTimeMillis) >= expiresAt)
@@ -38,21 +50,6 @@ const append = Effect.fnUntraced(function* (
   }
 })
 
-/**
- * Appends the jobs that follow a shard which begins or has ended. Those of a broadcast with a rate
- * follow when its last push has its turn, or it has ended: so no more are there at once than have
- * pushes that wait for turns. Appended twice, a job is there once. `Effect.void`: none follows now.
- */
-export const appendNext = (
-  log: EventLog["Service"],
-  states: Pick<States["Service"], "orderOf">,
-  job: Message<"shard/1">,
-  hasEnded: boolean
-) =>
-  job.stride === undefined || hasEnded !== (job.rate !== undefined)
-    ? Effect.void
-    : append(log, states, job, job.stride, hasEnded)
-
 /** Runs both at the same time. If the other is `Effect.void`, no fiber is started: it costs CPU. */
 export const alongside = <A, E, R, F, S>(
   effect: Effect.Effect<A, E, R>,
@@ -62,8 +59,26 @@ export const alongside = <A, E, R, F, S>(
     ? effect
     : Effect.map(Effect.all([effect, other], { concurrency: 2 }), ([result]) => result)
 
-// Jobs of a broadcast that is paused, or was meanwhile. A pause acknowledges jobs, and a resume
-// appends them again, under the number of its run. Appended twice, a job is there once.
+/** Whether no push of a job must be sent: its broadcast is paused, or was since it was appended. */
+export const isPausedOrOld = (order: Order): boolean => order === "wait" || order === "old"
+
+/**
+ * Returns the acknowledgement of a delivery of a job that is paused or old. It fits, too, where the
+ * broadcast was resumed or cancelled since: both have a run of their own, with jobs of their own.
+ * `isStored`: whether all that follows from stored outcomes is stored, too.
+ */
+export const endPaused = Effect.fnUntraced(function* <R>(
+  { at, deliveryCount, subject }: Delivery,
+  job: Job,
+  isStored: Effect.Effect<boolean, NatsUnavailable, R>
+) {
+  const { orderOf, runOf } = yield* States
+  const order = orderOf(job)
+  if (!(yield* isStored)) return laterPostponed(deliveryCount)
+  // The resume may have looked for jobs before this one was stored.
+  if (order === "old") yield* appendForRun({ job, subject, storedAt: at }, runOf(job.broadcast))
+  return done
+})
 
 type Job = Message<"shard/1" | "retry/1">
 
@@ -75,8 +90,7 @@ interface StoredJob {
 }
 
 /** Appends a job for a later run of its broadcast. A retry waits for what is left of its wait. */
-export const handOn = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
+export const appendForRun = Effect.fnUntraced(function* (
   { job, storedAt, subject }: StoredJob,
   run: number
 ) {
@@ -86,42 +100,9 @@ export const handOn = Effect.fnUntraced(function* (
     job.type === "retry/1"
       ? waitOf({ job, storedAt, isFirstDelivery: false }, undefined, now)
       : undefined
-  yield* log.once("work", {
+  yield* (yield* EventLog).once("work", {
     subject: subjects.jobOfRun(subject, run),
     type,
     body: { ...body, run, ...(firstWaitMillis !== undefined && { firstWaitMillis }) } as typeof body
   })
 })
-
-/** Whether no push of a job must be sent: its broadcast is paused, or was since it was appended. */
-export const isPausedOrOld = ({ orderOf }: Pick<JobTools, "orderOf">, job: Job): boolean => {
-  const order = orderOf(job)
-  return order === "hold" || order === "old"
-}
-
-/**
- * Returns the acknowledgement of a delivery of a job that is paused or old. It fits, too, where the
- * broadcast was resumed or cancelled since: both have a run of their own, with jobs of their own.
- * `isStored`: whether all that follows from stored outcomes is stored, too.
- */
-type Hold = (
-  delivery: Delivery,
-  job: Job,
-  isStored?: Effect.Effect<boolean, NatsUnavailable>
-) => Effect.Effect<Ack, NatsUnavailable>
-
-export const makeHold = (
-  log: EventLog["Service"],
-  { orderOf, runOf }: Pick<JobTools, "orderOf" | "runOf">
-): Hold =>
-  Effect.fnUntraced(function* (
-    { at, deliveryCount, subject },
-    job,
-    isStored = Effect.succeed(true)
-  ) {
-    const order = orderOf(job)
-    if (!(yield* isStored)) return laterPostponed(deliveryCount)
-    // The resume may have looked for jobs before this one was stored.
-    if (order === "old") yield* handOn(log, { job, subject, storedAt: at }, runOf(job.broadcast))
-    return done
-  })

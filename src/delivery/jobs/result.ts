@@ -1,9 +1,128 @@
-// When the next attempt of a retry job is made, and which one it is: what the job and the push's
-// last outcome say. Pure.
-import { type RetryJob, remainingMillis } from "#domain/job.ts"
+// The result of a push, as its outcome has it: after an attempt (delivered, ended, or tried again and
+// when), or without one. Read back, it says when the next attempt is made, and which one that is.
+// Pure.
+import {
+  attemptsMaxOf,
+  type BroadcastRef,
+  type RetryJob,
+  remainingMillis,
+  retryDelayMillis,
+  throttledBaseMillis
+} from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
+import { otherPushService, pushServiceAt } from "#domain/subscription/push-services.ts"
 import type { Stored } from "#nats/stream/stored.ts"
+import { type Attempt, type Deferred, type Failed, originOf, type Target } from "../attempt.ts"
+
+/** A result and the subscription it is for. */
+export interface Recorded {
+  readonly target: Target
+  readonly result: PushResult
+  /** The run of the broadcast that first attempted the push. Absent: the one of the job. */
+  readonly firstRun?: number
+}
+
+/** An attempt, and what its outcome depends on. */
+export interface Attempted {
+  readonly target: Target
+  readonly ref: BroadcastRef
+  readonly attempt: Attempt
+  /** Number of the attempt, from 1. */
+  readonly number: number
+  /** When it was made. */
+  readonly at: number
+  /** The first delay before another attempt. */
+  readonly baseMillis: number
+  /** In [0, 1): spreads the next attempt. */
+  readonly random: number
+  /** The language of the variant that was sent. */
+  readonly locale?: string | undefined
+}
+
+type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
+
+/** The host of a push service, for metrics and names. */
+export const hostOf = (target: Pick<Target, "stored">): string =>
+  URL.parse(originOf(target))?.hostname ?? ""
+
+/** The member `service` of the result of a push. */
+const serviceMember = (target: Partial<Target>): Pick<PushResult, "service"> => {
+  const { stored } = target
+  const service = target.service ?? (stored ? pushServiceAt(hostOf({ stored })) : otherPushService)
+  return service === otherPushService ? {} : { service }
+}
+
+/** The wait is spread by up to a tenth, so that deferred pushes do not all come back at once. */
+const deferredResult = (
+  base: Base,
+  { reason, waitMillis }: Deferred,
+  { random, ref }: Attempted
+): PushResult => {
+  const nextAt = base.at + Math.round(Math.max(1, waitMillis) * (1 + random / 10))
+  if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
+  return { ...base, fate: "retrying", reason, nextAt }
+}
+
+const failedResult = (
+  base: Base,
+  { reason, retryAfterMillis }: Failed,
+  { baseMillis, random, ref }: Attempted
+): PushResult => {
+  if (base.attempt >= attemptsMaxOf(reason))
+    return { ...base, fate: "dead", reason: `attempts-used-up:${reason}` }
+  // Throttled without a Retry-After: wait longer than after other failures.
+  const firstMillis =
+    reason === "throttled" && retryAfterMillis === undefined
+      ? throttledBaseMillis(baseMillis)
+      : baseMillis
+  const nextAt = base.at + retryDelayMillis(base.attempt, firstMillis, random, retryAfterMillis)
+  if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
+  return { ...base, fate: "retrying", reason, nextAt }
+}
+
+/** Returns the outcome of a push after an attempt. */
+export const resultOf = (attempted: Attempted): PushResult => {
+  const { at, attempt, locale, number, target } = attempted
+  const { millis, status } = attempt
+  const counts = attempt.kind !== "deferred" && attempt.kind !== "expired"
+  const base: Base = {
+    user: target.user,
+    subscription: target.id,
+    ...(status === undefined ? {} : { status }),
+    attempt: counts ? number : number - 1,
+    millis,
+    at,
+    ...serviceMember(target),
+    ...(locale === undefined ? {} : { locale })
+  }
+  if (attempt.kind === "deferred") return deferredResult(base, attempt, attempted)
+  if (attempt.kind === "failed") return failedResult(base, attempt, attempted)
+  return { ...base, fate: attempt.kind, reason: attempt.reason }
+}
+
+export type UnsentEnd =
+  | { readonly fate: "gone"; readonly reason: "left" | "moved" }
+  | { readonly fate: "dead"; readonly reason: "suspended" | "internal" }
+  | { readonly fate: "expired"; readonly reason: "expired" }
+  | { readonly fate: "cancelled"; readonly reason: "cancelled" }
+
+/** The end of each push of a cancelled broadcast that has none yet. */
+export const cancelledEnd: UnsentEnd = { fate: "cancelled", reason: "cancelled" }
+
+/** The end of a push on which workers die. */
+export const defectEnd: UnsentEnd = { fate: "dead", reason: "internal" }
+
+/** Returns the outcome of a push that ends at `at` without another attempt. */
+export const unsentResult = (
+  target: Pick<Target, "id" | "user"> & Partial<Target>,
+  attempt: number,
+  at: number,
+  end: UnsentEnd
+): PushResult => {
+  const { id: subscription, user } = target
+  return { user, subscription, attempt, millis: 0, at, ...serviceMember(target), ...end }
+}
 
 /** The next attempt, as the push's last outcome says. */
 export interface NextAttempt {
@@ -22,7 +141,7 @@ export const lastResult = (last: Stored | undefined): PushResult | undefined =>
   last?.message.type === "outcome/1" ? last.message.results[0] : undefined
 
 /** A retry job, and what the server says of it. */
-export interface Job {
+interface StoredRetry {
   readonly job: RetryJob
   /** When the server stored the job. */
   readonly storedAt: number
@@ -35,7 +154,7 @@ export interface Job {
  * wrong.
  */
 export const waitOf = (
-  { isFirstDelivery, job, storedAt }: Job,
+  { isFirstDelivery, job, storedAt }: StoredRetry,
   last: Stored | undefined,
   now: number
 ): number => {

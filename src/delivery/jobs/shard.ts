@@ -1,140 +1,352 @@
-// Shard job -> pushes -> outcomes: reads the payload and who the shard goes to, claims the shard
-// for this delivery of its job with what earlier deliveries recorded, and runs its pushes. The
-// payload of a broadcast is read once for all its jobs.
+// Shard job -> pushes -> outcomes. Reads the payload and who the shard goes to, claims the shard for
+// this delivery of its job, with what earlier deliveries recorded, sends its pushes, and has their
+// results recorded. A push is sent only with a permit, and only while a stored outcome proves that
+// the shard is still this worker's.
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { type WholeBroadcast, wholeBroadcast } from "#broadcasts/whole-broadcast.ts"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
+import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
-import { type BroadcastBody, lookupLocale, payloadOf } from "#domain/broadcast.ts"
-import type { BroadcastRef, ShardJob } from "#domain/job.ts"
-import type { Message } from "#domain/messages.ts"
+import type { ShardJob } from "#domain/job.ts"
+import type { Message } from "#domain/messages/messages.ts"
+import { pushKey } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
-import { Caches, MemoryCache } from "#memory/cache-memory.ts"
-import { type Delivery, done, hindered, later, never } from "#nats/stream/consumer.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
-import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import { States } from "#nats/follower/states.ts"
+import { type Delivery, done, hindered, keep, later, never } from "#nats/stream/consumer.ts"
 import type { Target } from "../attempt.ts"
-import { pad, sealedAtOnce } from "../push/encrypt.ts"
-import { type Audience, makeAdmission, makeAudience } from "../recipients/audience.ts"
-import { alongside, appendNext, isPausedOrOld, makeHold } from "./next-jobs.ts"
-import { conflictLeaves, laterPostponed } from "./record.ts"
-import { makeClaim } from "./shard-record.ts"
-import { makePushBatches, runShard } from "./shard-run.ts"
-import type { JobTools, Payload, Payloads, ShardTools, Variant } from "./tools.ts"
+import { Draining } from "../draining.ts"
+import { Bodies, PublicKeys, type Sealed, sealedAtOnce } from "../push/encrypt.ts"
+import { send } from "../push/send.ts"
+import { shareOf } from "../rate/limit.ts"
+import { inTurn, type Turn } from "../rate/turns.ts"
+import { Admission } from "../recipients/admission.ts"
+import { type Audience, Audiences } from "../recipients/audience.ts"
+import { alongside, appendNext, endPaused, isPausedOrOld } from "./next-jobs.ts"
+import { type Payload, Payloads } from "./payload.ts"
+import { outcomeSubject, Permits, resultNow } from "./record.ts"
+import { cancelledEnd, unsentResult } from "./result.ts"
+import {
+  add,
+  type Claimed,
+  claimAgain,
+  claimFirst,
+  flushRest,
+  flushWhenDue,
+  isClaimed,
+  isProven,
+  type OwnShard,
+  prove,
+  readAndEnsure,
+  release
+} from "./shard-record.ts"
+import { conflictLeaves, laterPostponed } from "./writes.ts"
 
 /** A shard that a worker of an earlier run may be sending is looked at again after this time. */
 const takenMillis = 500
 /** A shard that is left with pushes that wait for their turns comes again after this time. */
 const leftMillis = 1_000
 
-/** Bytes of memory: a variant with its language; a user, channel or payload with its objects. */
-const variantBytes = 300
-const itemBytes = 100
+type Job = Message<"shard/1">
 
-const paddedOf = (data: BroadcastBody["data"]): Buffer | undefined => {
-  const payload = payloadOf(data)
-  return payload === undefined ? undefined : pad(payload)
-}
-
-const bytesOf = (variants: ReadonlyArray<Variant>, { channels, except, users }: Recipients) =>
-  variants.reduce((sum, { padded }) => sum + variantBytes + (padded?.length ?? 0), 0) +
-  itemBytes * (1 + channels.length + except.length + users.length)
-
-const readPayload = ({ body, to }: WholeBroadcast): Payload => {
-  const others: Variant = { padded: paddedOf(body.data) }
-  const variants = new Map(
-    Object.entries(body.data_by_locale ?? {}).map(([locale, data]): [string, Variant] => [
-      locale.toLowerCase(),
-      { padded: paddedOf(data), locale }
-    ])
+/** Handles a shard job. */
+export const handleShard = Effect.fn("delivery.shard")(function* (delivery: Delivery) {
+  const { message: job } = delivery
+  if (job.type !== "shard/1")
+    return never(job.type === "malformed" ? job.reason : "not a shard job")
+  const payload = yield* (yield* Payloads).of(job)
+  if (payload === undefined) return never("the broadcast is not in the log")
+  const { orderOf } = yield* States
+  const isStored = isFirst(delivery, job) ? Effect.succeed(true) : ensured(job, payload.to)
+  if (isPausedOrOld(orderOf(job))) return yield* endPaused(delivery, job, isStored)
+  const { admitted } = yield* Admission
+  const { endTurn, found } = yield* Effect.tapCause(
+    admitted(job, payload.to),
+    // A shard that cannot be read must not stop those behind it.
+    () => appendNext(job, false)
   )
-  const variantOf = ({ stored }: Target) => {
-    const { locale } = stored.data
-    return (
-      lookupLocale(typeof locale === "string" ? locale : "", (tag) => variants.get(tag)) ?? others
-    )
-  }
-  return {
-    variantOf: variants.size === 0 ? () => others : variantOf,
-    to,
-    bytes: bytesOf([others, ...variants.values()], to)
-  }
+  return yield* Effect.gen(function* () {
+    if (isPausedOrOld(orderOf(job))) return yield* endPaused(delivery, job, isStored)
+    return yield* claimAndSend(delivery, job, payload, found)
+  }).pipe(Effect.ensuring(endTurn))
+})
+
+/**
+ * Keeps the job of a shard on which workers die: its pushes are sent once the defect is mended. A
+ * worker may not even be able to read them. The shards behind it do not wait for that.
+ */
+export const keepShard = Effect.fnUntraced(function* ({ message: job }: Delivery) {
+  if (job.type === "shard/1") yield* appendNext(job, job.rate !== undefined)
+  return keep
+})
+
+/** Whether no earlier delivery and no job of an earlier run can have recorded anything. */
+const isFirst = ({ deliveryCount }: Delivery, job: Job) =>
+  deliveryCount === 1 && job.run === undefined
+
+/** Stores what an earlier delivery may have left out. False: some of it is postponed. */
+const ensured = Effect.fnUntraced(function* (job: Job, to: Recipients) {
+  const { targets } = yield* (yield* Audiences).of(job, to)
+  return !(yield* readAndEnsure(job, targets)).isPostponed
+})
+
+const claimAndSend = Effect.fnUntraced(function* (
+  delivery: Delivery,
+  job: Job,
+  payload: Payload,
+  audience: Audience
+) {
+  const claimed = isFirst(delivery, job) ? claimFirst(job, audience) : claimAgain(job, audience)
+  // Both wait for the disk of nats-server. One after the other would delay the first push.
+  const past = yield* alongside(claimed, appendNext(job, false))
+  if (past === "taken") return hindered(takenMillis, "another worker has the shard")
+  const next = appendNext(job, true)
+  const { isPostponed, left } = isClaimed(past)
+    ? yield* sendPushes(job, past, audience, payload, next)
+    : { isPostponed: past.isPostponed, left: 0 }
+  if (left > 0) return yield* leave(delivery, job, isPostponed)
+  yield* next
+  return isPostponed ? laterPostponed(delivery.deliveryCount) : done
+}, conflictLeaves)
+
+/** Ends a delivery that leaves pushes to the next one. */
+const leave = Effect.fnUntraced(function* (delivery: Delivery, job: Job, isPostponed: boolean) {
+  if (isPausedOrOld((yield* States).orderOf(job)))
+    return yield* endPaused(delivery, job, Effect.succeed(!isPostponed))
+  const { isDraining } = yield* Draining
+  return later(job.rate === undefined || isDraining() ? 0 : leftMillis)
+})
+
+/** A claimed shard, and what its pushes need. */
+interface Sending extends OwnShard {
+  readonly check: Audience["check"]
+  readonly bodies: Bodies
+  readonly variantOf: Payload["variantOf"]
+  /** Waits until the push with this index, counted within its shard, may begin. */
+  readonly begin: (index: number) => Effect.Effect<void>
+  /** When the rest of the shard is left to the next delivery, by the monotonic clock. */
+  readonly leaveAt: number
 }
 
 /**
- * Returns a function that reads the payload of a broadcast and to whom it goes, once: the same
- * bytes for every push, never copied into a job. Undefined: LOG does not have the broadcast.
+ * Sends and records the pushes of a claimed shard that no earlier delivery recorded. Runs
+ * `allBegun` when the last of them has its turn. Returns how many are left, and whether writes that
+ * follow from outcomes are postponed.
  */
-export const makePayloads: Effect.Effect<Payloads, never, EventLog> = Effect.gen(function* () {
-  const log = yield* EventLog
-  const memory = new MemoryCache<Payload>((yield* Caches).share("payloads"), 1)
-  return Effect.fnUntraced(function* ({ broadcast, payload }: BroadcastRef) {
-    const key = String(broadcast)
-    const known = memory.get(key)
-    if (known !== undefined) return known
-    const stored = yield* log.at("log", broadcast)
-    const whole = stored === undefined ? undefined : yield* wholeBroadcast(log, stored, payload)
-    if (whole === undefined) return undefined
-    const read = readPayload(whole)
-    memory.set(key, read, read.bytes)
-    return read
-  })
+const sendPushes = Effect.fnUntraced(function* <R>(
+  job: ShardJob,
+  past: Claimed,
+  { check, targets }: Audience,
+  { variantOf }: Payload,
+  allBegun: Effect.Effect<void, NatsUnavailable, R>
+) {
+  const { unrecordedPushesMax } = yield* Settings
+  const share = shareOf(job.rate, unrecordedPushesMax)
+  const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
+  const shard: Sending = {
+    job,
+    subject: outcomeSubject.shard(job, job.shard),
+    check,
+    bodies: new Bodies(todo, (target) => variantOf(target).padded, yield* PublicKeys),
+    variantOf,
+    begin: (yield* PushBatches).add(job.broadcast, todo.length),
+    leaveAt: (yield* monotonicMillis) + share.millis,
+    flushing: Semaphore.makeUnsafe(1),
+    results: [],
+    hasResults: Latch.makeUnsafe(),
+    seq: past.seq,
+    provenAt: past.claimedAt,
+    permits: 0,
+    left: 0,
+    isPostponed: past.isPostponed,
+    failure: undefined
+  }
+  const flusher = yield* Effect.forkChild(flushWhenDue(shard))
+  const options = { concurrency: share.concurrency, discard: true } as const
+  const atLast = allBegun === Effect.void ? Effect.void : Effect.ignore(allBegun)
+  const begun = (i: number) => (i === todo.length - 1 ? atLast : Effect.void)
+  yield* Effect.forEach(todo, (target, i) => push(shard, target, i, begun(i)), options).pipe(
+    Effect.andThen(Fiber.interrupt(flusher)),
+    Effect.andThen(flushRest(shard)),
+    Effect.ensuring(Fiber.interrupt(flusher)),
+    Effect.ensuring(Effect.suspend(() => release(shard, shard.permits)))
+  )
+  return { left: shard.left, isPostponed: shard.isPostponed }
 })
 
-/** The acknowledgement of a shard that has pushes left. */
-const laterLeft = ({ draining }: JobTools, { rate }: ShardJob) =>
-  later(rate === undefined || draining() ? 0 : leftMillis)
+const push = Effect.fnUntraced(function* <R>(
+  shard: Sending,
+  target: Target,
+  i: number,
+  begun: Effect.Effect<void, never, R>
+) {
+  yield* shard.begin(i)
+  // A push whose turn is lost is sent later, with the same body.
+  let taken: { readonly body: Sealed } | undefined
+  const bodyOf = () => {
+    taken ??= { body: shard.bodies.take(i) }
+    return taken.body
+  }
+  const isLeft = shard.failure !== undefined || (yield* monotonicMillis) > shard.leaveAt
+  const recorded = isLeft
+    ? undefined
+    : yield* inTurn(shard.job, false, (turn) =>
+        alongside(resultOfPush(shard, target, bodyOf, turn), begun)
+      )
+  if (recorded === undefined) {
+    shard.left += 1
+    return
+  }
+  yield* add(shard, recorded)
+})
 
-/** Returns a function that handles shard jobs. */
-export const makeShard = Effect.fnUntraced(function* (jobTools: JobTools, payload: Payloads) {
-  const audience = yield* makeAudience
-  const log = yield* EventLog
-  const { pushTimeoutMillis, unrecordedPushesMax } = yield* Settings
-  const claim = makeClaim(log, jobTools.record, pushTimeoutMillis)
-  const hold = makeHold(log, jobTools)
-  const batches = yield* makePushBatches(sealedAtOnce)
-  const tools: ShardTools = { ...jobTools, batches, concurrency: unrecordedPushesMax }
-  const admitted = makeAdmission(audience, unrecordedPushesMax)
+/** Returns the result of one push; undefined: it is left to the next delivery. */
+const resultOfPush = Effect.fnUntraced(function* (
+  shard: Sending,
+  target: Target,
+  bodyOf: () => Sealed,
+  turn: Turn
+) {
+  const { job } = shard
+  const now = yield* Clock.currentTimeMillis
+  const unsent = unsentResult.bind(undefined, target, 0)
+  const order = (yield* States).orderOf(job)
+  if (order === "cancel") return { target, result: unsent(now, cancelledEnd), permit: false }
+  if (order !== "send") return undefined
+  if (now >= job.expiresAt)
+    return { target, result: unsent(now, { fate: "expired", reason: "expired" }), permit: false }
+  if (target.stored.moved !== undefined)
+    return { target, result: unsent(now, { fate: "gone", reason: "moved" }), permit: false }
+  const ready = takePermit(shard, target, turn)
+  const attempted = yield* Effect.result(
+    send({ target, ref: job, bodyOf, waitMillisMax: turn.millisMax }, ready)
+  )
+  if (attempted._tag === "Failure") {
+    const reason = attempted.failure
+    if (reason === "withdrawn") yield* leaveWithdrawn(shard, turn)
+    if (reason === "withdrawn" || reason === "stop") return undefined
+    if (reason === "late") return yield* Effect.fail(reason)
+    const at = yield* Clock.currentTimeMillis
+    return reason === "cancelled"
+      ? { target, result: unsent(at, cancelledEnd), permit: false }
+      : { target, result: unsent(at, { fate: "gone", reason }), permit: true }
+  }
+  const attempt = attempted.success
+  if (attempt.decidedBy === "process") turn.giveBack()
+  const { locale } = shard.variantOf(target)
+  const result = yield* resultNow({ target, ref: job, attempt, number: 1, locale })
+  return { target, result, permit: true }
+})
 
-  /** Stores what an earlier delivery may have left out. False: some of it is postponed. */
-  const ensured = Effect.fnUntraced(function* (job: ShardJob, to: Recipients) {
-    const { targets } = yield* audience(job, to)
-    return !(yield* claim.readAndEnsure(job, targets)).isPostponed
-  })
+/** Leaves a push that was not sent. Fails with "late" if only its turn is lost. */
+const leaveWithdrawn = Effect.fnUntraced(function* (shard: OwnShard, turn: Turn) {
+  // After a failure all permits are free already.
+  yield* release(shard, Math.min(1, shard.permits))
+  if ((yield* States).orderOf(shard.job) === "send") return yield* Effect.fail("late" as const)
+  turn.giveBack()
+})
 
-  /** Ends a delivery that leaves pushes to the next one. */
-  const leave = (delivery: Delivery, job: Message<"shard/1">, isPostponed: boolean) =>
-    isPausedOrOld(tools, job)
-      ? hold(delivery, job, Effect.succeed(!isPostponed))
-      : Effect.succeed(laterLeft(tools, job))
+/**
+ * Takes a permit for one push; fails when it may not be sent: with "stop" because the shard is left
+ * to others or to a later run, with "cancelled" because the broadcast was cancelled, with "late"
+ * because its turn is lost. It also fails when the check does, and then keeps the permit.
+ */
+const takePermit = Effect.fnUntraced(function* (shard: Sending, target: Target, turn: Turn) {
+  const permits = yield* Permits
+  const { broadcast } = shard.job
+  yield* permits.take(broadcast)
+  const checked = yield* checkProven(shard, target)
+  const { isDraining } = yield* Draining
+  const { orderOf } = yield* States
+  const order = shard.failure !== undefined || isDraining() ? "wait" : orderOf(shard.job)
+  if (order === "send" && (checked._tag === "Failure" || (yield* turn.take))) {
+    shard.permits += 1
+    return yield* Effect.fromResult(checked)
+  }
+  yield* permits.release(broadcast)
+  const why = { send: "late", cancel: "cancelled", wait: "stop", old: "stop" } as const
+  return yield* Effect.fail(why[order])
+})
 
-  return Effect.fnUntraced(function* (delivery: Delivery) {
-    const { deliveryCount, message } = delivery
-    if (message.type !== "shard/1")
-      return never(message.type === "malformed" ? message.reason : "not a shard job")
-    const pushed = yield* payload(message)
-    if (pushed === undefined) return never("the broadcast is not in the log")
-    const isFirst = deliveryCount === 1 && message.run === undefined
-    const isStored = isFirst ? undefined : ensured(message, pushed.to)
-    const send = Effect.fnUntraced(function* (found: Audience) {
-      const claimed = isFirst ? claim.first(message, found) : claim.again(message, found)
-      // Both wait for the disk of nats-server. One after the other would delay the first push.
-      const past = yield* alongside(claimed, appendNext(log, tools, message, false))
-      if (past === "taken") return hindered(takenMillis, "another worker has the shard")
-      const next = appendNext(log, tools, message, true)
-      const run = runShard(tools, message, past, found, pushed, next)
-      const { isPostponed, left } = yield* run
-      if (left > 0) return yield* leave(delivery, message, isPostponed)
-      yield* next
-      return isPostponed ? laterPostponed(deliveryCount) : done
-    }, conflictLeaves)
-    if (isPausedOrOld(tools, message)) return yield* hold(delivery, message, isStored)
-    const { endTurn, found } = yield* Effect.tapCause(
-      admitted(message, pushed.to),
-      // A shard that cannot be read must not stop those behind it.
-      () => appendNext(log, tools, message, false)
-    )
-    return yield* Effect.suspend(() =>
-      isPausedOrOld(tools, message) ? hold(delivery, message, isStored) : send(found)
-    ).pipe(Effect.ensuring(endTurn))
-  })
+/**
+ * Checks that the user still has the subscription. The proof and the check may each wait for NATS,
+ * so both are made anew until both hold.
+ */
+const checkProven = Effect.fnUntraced(function* (shard: Sending, target: Target) {
+  while (true) {
+    yield* prove(shard)
+    const checked = yield* Effect.result(shard.check(target))
+    if (shard.failure !== undefined || (yield* isProven(shard))) return checked
+  }
+})
+
+/** Some pushes of one shard that begin together. */
+interface Batch {
+  readonly pushes: number
+  readonly start: Latch.Latch
+}
+
+/**
+ * Begins the pushes of all shards in small batches, one for each turn of the event loop: those of
+ * one shard `sealedAtOnce` at a time, of several small ones as many together. All at once, the first
+ * would leave the process after the last is encrypted: 60 microseconds each. The broadcasts that
+ * wait take turns.
+ */
+export class PushBatches extends Context.Service<
+  PushBatches,
+  {
+    /** Adds the pushes of a shard. Returns a function that waits until one of them may begin. */
+    readonly add: (broadcast: number, pushes: number) => Sending["begin"]
+  }
+>()("bellcast/delivery/PushBatches") {
+  static readonly layer = Layer.effect(
+    PushBatches,
+    Effect.gen(function* () {
+      /** By broadcast. */
+      const waiting = new Map<number, Array<Batch>>()
+      const hasWaiting = Latch.makeUnsafe()
+      const beginSome = Effect.suspend(() => {
+        if (waiting.size === 0) return Effect.andThen(hasWaiting.close, hasWaiting.await)
+        for (let left = sealedAtOnce; left > 0 && waiting.size > 0; ) {
+          const batch = takeBatch(waiting)
+          batch.start.openUnsafe()
+          left -= batch.pushes
+        }
+        return nextTurn
+      })
+      yield* Effect.forkScoped(Effect.forever(beginSome))
+      return {
+        add: (broadcast, pushes) => {
+          const batches = batchesOf(pushes)
+          if (pushes > 0) waiting.set(broadcast, [...(waiting.get(broadcast) ?? []), ...batches])
+          hasWaiting.openUnsafe()
+          return (index) => batches[Math.floor(index / sealedAtOnce)]!.start.await
+        }
+      }
+    })
+  )
+}
+
+const batchesOf = (pushes: number): ReadonlyArray<Batch> =>
+  Array.from({ length: Math.ceil(pushes / sealedAtOnce) }, (_, i) => ({
+    pushes: Math.min(sealedAtOnce, pushes - i * sealedAtOnce),
+    start: Latch.makeUnsafe()
+  }))
+
+/** Takes the batch of the broadcast whose turn it is, which is last then. */
+const takeBatch = (waiting: Map<number, Array<Batch>>): Batch => {
+  const [broadcast, batches] = waiting.entries().next().value!
+  waiting.delete(broadcast)
+  const batch = batches.shift()!
+  if (batches.length > 0) waiting.set(broadcast, batches)
+  return batch
+}
+
+/** Waits for one turn of the event loop, in which it serves its sockets. */
+const nextTurn = Effect.callback<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
 })

@@ -2,7 +2,9 @@
 // counts only while this process reaches other subscriptions, and not while most pushes to a push
 // service end this way: then the push service, or our network, is at fault.
 import { hostname } from "node:os"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { makeRoom } from "#basics/bounded.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
 import { Settings } from "#config"
@@ -17,7 +19,8 @@ import { makeStrikeMetrics } from "#telemetry/delivery-metrics.ts"
 import { originOf, type Target } from "../attempt.ts"
 import { Majority } from "../push-service/mass-gone.ts"
 import { Origins } from "../push-service/origins.ts"
-import type { Recorded, StoreOrPostpone } from "./record.ts"
+import type { Recorded } from "./result.ts"
+import { storeOrPostpone } from "./writes.ts"
 
 /** For this long, a delivered push proves that our network works. */
 const deliveredMillis = 10 * 60_000
@@ -28,6 +31,115 @@ type StrikeMessage = "subscription.struck/1" | "subscription.suspended/1" | "sub
 const comparedMax = 32
 /** Subscriptions refused in one broadcast that are remembered. */
 const refusedMax = 100
+
+/**
+ * Counts results as evidence, and writes the strikes, suspensions and clearings that follow. May be
+ * given a result twice. False: some are postponed.
+ */
+export const weigh = Effect.fnUntraced(function* (
+  ref: BroadcastRef,
+  list: ReadonlyArray<Recorded>
+) {
+  const evidence = yield* Evidence
+  const now = yield* monotonicMillis
+  // Count all before judging the first: their order must not decide.
+  for (const each of list) evidence.count(ref, each, now)
+  return yield* judgeAll(ref, list)
+})
+
+/**
+ * Writes what an earlier delivery, which counted these results, may have postponed. False: some are
+ * postponed still.
+ */
+export const weighAgain = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+  judgeAll(ref, list.filter(isNewest))
+
+/** The first write that is postponed ends this: the next delivery of the job judges all again. */
+const judgeAll = Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyArray<Recorded>) {
+  for (const each of list) {
+    const cause = strikeOf(each.result)
+    if (cause !== undefined && !(yield* against(ref, each, cause))) return false
+    if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined) {
+      const write = append(ref, each, "subscription.cleared/1", clearing(each))
+      if (!(yield* storeOrPostpone("subscription.cleared/1", write))) return false
+    }
+  }
+  return true
+})
+
+const against = Effect.fnUntraced(function* (
+  ref: BroadcastRef,
+  each: Recorded,
+  cause: StrikeReason
+) {
+  const { result, target } = each
+  if (target.stored.suspended !== undefined) return true
+  const { metrics, proofOf } = yield* Evidence
+  const proof = proofOf(ref, each, cause)
+  if (proof === undefined) return true
+  const { strikeIntervalMillis } = yield* Settings
+  const intervalMillis = strikeIntervalMillis * (proof === "lasting" ? lastingIntervals : 1)
+  const next = strike(target.stored.strikes, cause, result.at, intervalMillis)
+  if (next === undefined) return true
+  const body = bodyOf(ref, each, cause)
+  const isSuspended = next === "suspend"
+  const type = isSuspended ? "subscription.suspended/1" : "subscription.struck/1"
+  const write = isSuspended
+    ? append(ref, each, "subscription.suspended/1", body)
+    : append(ref, each, "subscription.struck/1", { ...body, strike: next })
+  const counted = Effect.map(write, ({ duplicate }) => {
+    const count = metrics[isSuspended ? "suspended" : "struck"]
+    if (!duplicate) count(new URL(originOf(target)).hostname, cause)
+  })
+  return yield* storeOrPostpone(type, counted)
+})
+
+const makeEvidence = Effect.gen(function* () {
+  const origins = yield* Origins
+  const metrics = yield* makeStrikeMetrics
+  const endings = origins.table(() => new Endings())
+  const endingsOf = (target: Target) => endings.of(originOf(target))
+  const counted = new WeakSet<Recorded["result"]>()
+  let deliveredAt = Number.NEGATIVE_INFINITY
+
+  return {
+    metrics,
+
+    /** Counts an ended push, once. `now`: by the monotonic clock. */
+    count: ({ broadcast }: BroadcastRef, { result, target }: Recorded, now: number): void => {
+      if (result.fate === "retrying" || counted.has(result)) return
+      counted.add(result)
+      if (result.fate === "delivered") deliveredAt = Math.max(deliveredAt, result.at)
+      endingsOf(target).count(broadcast, result, now)
+    },
+
+    /** Returns how a result speaks against its subscription alone; undefined: it does not. */
+    proofOf: (
+      ref: BroadcastRef,
+      { result, target }: Recorded,
+      cause: StrikeReason
+    ): Proof | undefined => {
+      // The settings forbid the endpoint: that needs no proof.
+      if (cause === "endpoint-not-allowed") return "unreachable"
+      const those = endingsOf(target)
+      if (those.mostStrike) return undefined
+      const proof = isRequestRefusal(cause) ? those.proofOf(ref.broadcast, result) : "unreachable"
+      if (proof === "compared" || proof === undefined) return proof
+      // Without a response, our own network may be at fault, unless a push was delivered since.
+      const isReached =
+        deliveredAt >= ref.acceptedAt ||
+        (result.status !== undefined && result.at - deliveredAt < deliveredMillis)
+      return isReached ? proof : undefined
+    }
+  }
+})
+
+/** Knowledge of this process: how pushes to each push service ended, and the last delivered one. */
+export class Evidence extends Context.Service<Evidence, Effect.Success<typeof makeEvidence>>()(
+  "bellcast/delivery/Evidence"
+) {
+  static readonly layer = Layer.effect(Evidence, makeEvidence)
+}
 
 /** How the pushes of one broadcast ended at one push service. */
 interface Compared {
@@ -118,70 +230,29 @@ export class Endings {
   }
 }
 
-/** Knowledge of this process: how pushes to each push service ended, and the last delivered one. */
-const makeEvidence = (origins: Origins["Service"]) => {
-  const endings = origins.table(() => new Endings())
-  const endingsOf = (target: Target) => endings.of(originOf(target))
-  const counted = new WeakSet<Recorded["result"]>()
-  let deliveredAt = Number.NEGATIVE_INFINITY
-
-  return {
-    /** Counts an ended push, once. `now`: by the monotonic clock. */
-    count: ({ broadcast }: BroadcastRef, { result, target }: Recorded, now: number): void => {
-      if (result.fate === "retrying" || counted.has(result)) return
-      counted.add(result)
-      if (result.fate === "delivered") deliveredAt = Math.max(deliveredAt, result.at)
-      endingsOf(target).count(broadcast, result, now)
-    },
-
-    /** Returns how a result speaks against its subscription alone; undefined: it does not. */
-    proofOf: (
-      ref: BroadcastRef,
-      { result, target }: Recorded,
-      cause: StrikeReason
-    ): Proof | undefined => {
-      // The settings forbid the endpoint: that needs no proof.
-      if (cause === "endpoint-not-allowed") return "unreachable"
-      const those = endingsOf(target)
-      if (those.mostStrike) return undefined
-      const proof = isRequestRefusal(cause) ? those.proofOf(ref.broadcast, result) : "unreachable"
-      if (proof === "compared" || proof === undefined) return proof
-      // Without a response, our own network may be at fault, unless a push was delivered since.
-      const isReached =
-        deliveredAt >= ref.acceptedAt ||
-        (result.status !== undefined && result.at - deliveredAt < deliveredMillis)
-      return isReached ? proof : undefined
-    }
-  }
-}
-
 const worker = `${hostname()}:${process.pid}`
 
 const append = <T extends StrikeMessage>(
-  log: EventLog["Service"],
   { broadcast }: BroadcastRef,
   { target }: Recorded,
   type: T,
   body: Append<T>["body"]
 ) =>
-  log.append("log", {
-    subject: subjects.subscription(target.user),
-    type,
-    body,
-    messageId: `${type}.${broadcast}.${target.user}.${target.id}.${target.stored.seq}`
-  })
+  Effect.flatMap(EventLog, (log) =>
+    log.append("log", {
+      subject: subjects.subscription(target.user),
+      type,
+      body,
+      messageId: `${type}.${broadcast}.${target.user}.${target.id}.${target.stored.seq}`
+    })
+  )
 
 /** False for a delivered push before the last strike: a late clearing must not undo later ones. */
 const isNewest = ({ result, target }: Recorded): boolean =>
   result.fate !== "delivered" || result.at >= (target.stored.strikes?.lastAt ?? 0)
 
-const cleared = (log: EventLog["Service"], ref: BroadcastRef, each: Recorded) =>
-  append(log, ref, each, "subscription.cleared/1", {
-    id: each.target.id,
-    generation: each.target.stored.seq,
-    by: "push",
-    at: each.result.at
-  })
+const clearing = ({ result, target }: Recorded) =>
+  ({ id: target.id, generation: target.stored.seq, by: "push", at: result.at }) as const
 
 /** The body of a strike or a suspension: the push that led to it. */
 const bodyOf = (
@@ -196,89 +267,4 @@ const bodyOf = (
   ...(result.status === undefined ? {} : { status: result.status }),
   worker,
   at: result.at
-})
-
-interface Judge {
-  readonly log: EventLog["Service"]
-  readonly strikeIntervalMillis: number
-  readonly metrics: Effect.Success<typeof makeStrikeMetrics>
-  readonly evidence: ReturnType<typeof makeEvidence>
-}
-
-const against = Effect.fnUntraced(function* (
-  { evidence, log, metrics, strikeIntervalMillis }: Judge,
-  ref: BroadcastRef,
-  each: Recorded,
-  cause: StrikeReason,
-  storeOrPostpone: StoreOrPostpone
-) {
-  const { result, target } = each
-  if (target.stored.suspended !== undefined) return true
-  const proof = evidence.proofOf(ref, each, cause)
-  if (proof === undefined) return true
-  const intervalMillis = strikeIntervalMillis * (proof === "lasting" ? lastingIntervals : 1)
-  const next = strike(target.stored.strikes, cause, result.at, intervalMillis)
-  if (next === undefined) return true
-  const body = bodyOf(ref, each, cause)
-  const isSuspended = next === "suspend"
-  const type = isSuspended ? "subscription.suspended/1" : "subscription.struck/1"
-  const write = isSuspended
-    ? append(log, ref, each, "subscription.suspended/1", body)
-    : append(log, ref, each, "subscription.struck/1", { ...body, strike: next })
-  const counted = Effect.map(write, ({ duplicate }) => {
-    const count = metrics[isSuspended ? "suspended" : "struck"]
-    if (!duplicate) count(new URL(originOf(target)).hostname, cause)
-  })
-  return yield* storeOrPostpone(type, counted)
-})
-
-/** The first write that is postponed ends this: the next delivery of the job judges all again. */
-const judgeAll = Effect.fnUntraced(function* (
-  judge: Judge,
-  ref: BroadcastRef,
-  list: ReadonlyArray<Recorded>,
-  storeOrPostpone: StoreOrPostpone
-) {
-  for (const each of list) {
-    const cause = strikeOf(each.result)
-    if (cause !== undefined && !(yield* against(judge, ref, each, cause, storeOrPostpone)))
-      return false
-    if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined) {
-      const write = cleared(judge.log, ref, each)
-      if (!(yield* storeOrPostpone("subscription.cleared/1", write))) return false
-    }
-  }
-  return true
-})
-
-export const makeStrikes = Effect.gen(function* () {
-  const { strikeIntervalMillis } = yield* Settings
-  const evidence = makeEvidence(yield* Origins)
-  const judge: Judge = {
-    log: yield* EventLog,
-    metrics: yield* makeStrikeMetrics,
-    ...{ strikeIntervalMillis, evidence }
-  }
-  return {
-    /**
-     * Counts results as evidence, and writes the strikes, suspensions and clearings that follow.
-     * May be given a result twice. False: some are postponed.
-     */
-    weigh: (ref: BroadcastRef, list: ReadonlyArray<Recorded>, storeOrPostpone: StoreOrPostpone) =>
-      Effect.flatMap(monotonicMillis, (now) => {
-        // Count all before judging the first: their order must not decide.
-        for (const each of list) evidence.count(ref, each, now)
-        return judgeAll(judge, ref, list, storeOrPostpone)
-      }),
-
-    /**
-     * Writes what an earlier delivery, which counted these results, may have postponed. False: some
-     * are postponed still.
-     */
-    weighAgain: (
-      ref: BroadcastRef,
-      list: ReadonlyArray<Recorded>,
-      storeOrPostpone: StoreOrPostpone
-    ) => judgeAll(judge, ref, list.filter(isNewest), storeOrPostpone)
-  }
 })

@@ -1,9 +1,9 @@
 // Which responses "gone" (404, 410) of one push service are believed. Believing a wrong one removes
 // a healthy subscription; believing none keeps sending to dead ones. Pure: callers give the time.
 //
-// - The mass-gone guard holds when most responses say "gone" (majority.ts): then the service, or a
-//   captive proxy or wrong DNS entry before it, is in trouble, not the subscriptions. So does a
-//   long row of them without any 2xx: a captive proxy may begin in the middle of a broadcast.
+// - The mass-gone guard holds when most responses say "gone": then the service, or a captive proxy or
+//   wrong DNS entry before it, is in trouble, not the subscriptions. So does a long row of them
+//   without any 2xx: a captive proxy may begin in the middle of a broadcast.
 // - A subscription that no push was ever accepted for loses nothing. While the push service takes
 //   other pushes, such a "gone" is believed at once and not counted: made-up subscriptions must not
 //   make the guard hold, nor profit from it.
@@ -32,6 +32,15 @@ const neverReachedMax = 1_000
  * told.
  */
 const urgentGonesMax = 10
+
+const sliceMillis = 30_000
+/** Ten slices, five minutes. Older events say nothing about now. */
+const slices = 10
+/** Fewer events prove no majority. */
+const eventsMin = 50
+/** A majority ends with fewer; not with none, or a quiet hour would end it. */
+const eventsToEndMin = 10
+const shareMax = 0.5
 
 /** Responses that one worker counted, and those of them that say "gone". */
 interface Counted {
@@ -148,7 +157,7 @@ export class MassGone {
   }
 
   /** Notes that a push was not sent after all: if it was the last probe, another may be. */
-  held(push: GonePush): void {
+  withdrawn(push: GonePush): void {
     if (this.#probe?.name !== nameOf(push)) return
     this.#probeAt = this.#probe.at
     this.#probeMillis = this.#probe.millis
@@ -199,18 +208,10 @@ export class MassGone {
   }
 }
 
-// Whether most of the latest events are of one kind: responses that say "gone" (mass-gone.ts), or
-// pushes that end with a strike (../jobs/strikes.ts). Pure: callers give the time.
-
-const sliceMillis = 30_000
-/** Ten slices, five minutes. Older events say nothing about now. */
-const slices = 10
-/** Fewer events prove no majority. */
-const eventsMin = 50
-/** A majority ends with fewer; not with none, or a quiet hour would end it. */
-const eventsToEndMin = 10
-const shareMax = 0.5
-
+/**
+ * Whether most of the latest events are of one kind: responses that say "gone", or pushes that end
+ * with a strike.
+ */
 export class Majority {
   readonly #all = new Array<number>(slices).fill(0)
   readonly #ofKind = new Array<number>(slices).fill(0)

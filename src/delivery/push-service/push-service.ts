@@ -120,10 +120,10 @@ export class PushService {
     return undefined
   }
 
-  /** Notes that a push which `deferral` let pass was held, and not sent. */
-  held(push: Push): void {
+  /** Notes that a push which `deferral` let pass was withdrawn, and not sent. */
+  withdrawn(push: Push): void {
     if (this.#probe === push) this.#connectivity.giveBack()
-    this.#massGone.held(push)
+    this.#massGone.withdrawn(push)
   }
 
   /**

@@ -1,9 +1,11 @@
 // The push services of this process, one for each origin and VAPID key, and the gossip with other
 // workers about them.
 import { hash } from "node:crypto"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { LruCache } from "#basics/bounded.ts"
-import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
+import * as Layer from "effect/Layer"
+import { makeLruCache } from "#basics/lru-cache.ts"
+import { monotonicMillis, nextMultiple } from "#clock/monotonic.ts"
 import { Settings, type SettingsShape } from "#config"
 import { PubSub } from "#nats/connection/pubsub.ts"
 import { freshId } from "#nats/stream/append.ts"
@@ -100,7 +102,7 @@ const makeKeyNames = () => {
     names.of(publicKey, () => hash("sha256", publicKey, "hex").slice(0, keyDigits))
 }
 
-export const makePushServices = Effect.gen(function* () {
+const makePushServices = Effect.gen(function* () {
   const settings = yield* Settings
   const pubsub = yield* PubSub
   const metrics = yield* makePushServiceMetrics
@@ -159,4 +161,9 @@ export const makePushServices = Effect.gen(function* () {
   }
 })
 
-export type PushServices = Effect.Success<typeof makePushServices>
+export class PushServices extends Context.Service<
+  PushServices,
+  Effect.Success<typeof makePushServices>
+>()("bellcast/delivery/PushServices") {
+  static readonly layer = Layer.effect(PushServices, makePushServices)
+}

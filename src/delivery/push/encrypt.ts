@@ -22,8 +22,11 @@ import {
   type KeyObject,
   randomFillSync
 } from "node:crypto"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { hmac } from "#basics/hmac.ts"
-import type { Share } from "#memory/cache-memory.ts"
+import { Caches } from "#memory/cache-memory.ts"
 import { ReadMemory } from "#memory/read-memory.ts"
 import type { Target } from "../attempt.ts"
 
@@ -51,38 +54,87 @@ const freshSalt = (): Buffer => {
   return pool.subarray(drawn - saltBytes, drawn)
 }
 
-export interface KeyPair {
-  /** 65 bytes, an uncompressed P-256 point. */
-  readonly publicKey: Buffer
-  readonly privateKey: KeyObject
-}
+/** Of resident memory: 2,643 for the key (Node 24, measured), the rest for its place in a map. */
+const keptKeyBytes = 3_000
 
-/** Returns a new ephemeral key pair (RFC 8291 section 3.1). */
-export const freshKeyPair = (): KeyPair => {
-  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
-  // DER costs twice as much as JWK, and the raw format is missing in the oldest supported Node
-  // (22.19).
-  const { x, y } = publicKey.export({ format: "jwk" })
-  const point = Buffer.allocUnsafe(keyBytes)
-  point[0] = 4
-  point.write(x!, 1, "base64url")
-  point.write(y!, 33, "base64url")
-  return { publicKey: point, privateKey }
+/** An encrypted body; undefined: a push without payload; or why a body cannot be made. */
+export type Sealed = Uint8Array | undefined | "invalid-key" | "encryption"
+
+/** The payload of a broadcast for a target; undefined: no payload. */
+type PaddedOf = (target: Target) => Uint8Array | undefined
+
+/**
+ * Bodies encrypted in one go. One at a time, between two sockets, each costs a fifth more CPU: the
+ * processor's caches are cold then.
+ */
+export const sealedAtOnce = 32
+
+/** Encrypts the bodies for `targets` in batches, each when its first body is needed. */
+export class Bodies {
+  readonly #targets: ReadonlyArray<Target>
+  readonly #paddedOf: PaddedOf
+  readonly #publicKeys: PublicKeys["Service"]
+  readonly #batches: Array<Array<Sealed>> = []
+
+  constructor(
+    targets: ReadonlyArray<Target>,
+    paddedOf: PaddedOf,
+    publicKeys: PublicKeys["Service"]
+  ) {
+    this.#targets = targets
+    this.#paddedOf = paddedOf
+    this.#publicKeys = publicKeys
+  }
+
+  /** Returns the body for the target with this index, once. */
+  take(index: number): Sealed {
+    const start = index - (index % sealedAtOnce)
+    this.#batches[start] ??= [
+      ...sealAll(this.#targets.slice(start, start + sealedAtOnce), this.#paddedOf, this.#publicKeys)
+    ]
+    const batch = this.#batches[start]
+    const body = batch[index - start]
+    // Free the memory as soon as the body is sent.
+    batch[index - start] = undefined
+    return body
+  }
 }
 
 /**
- * Returns a function that gives the key pair for the next message to `user` in one batch of one
- * broadcast. Messages to different users share a pair; messages to the same user never do. A batch
- * costs as many pairs (25 us each) as its user with the most subscriptions has messages in it.
+ * Encrypts the payload of one broadcast for each target of one batch. Two targets of one user never
+ * share a key pair.
  */
-export const makePairs = (): ((user: string) => KeyPair) => {
-  const pairs: Array<KeyPair> = []
-  const used = new Map<string, number>()
-  return (user) => {
-    const i = used.get(user) ?? 0
-    used.set(user, i + 1)
-    if (i === pairs.length) pairs.push(freshKeyPair())
-    return pairs[i]!
+export const sealAll = (
+  targets: ReadonlyArray<Target>,
+  paddedOf: PaddedOf,
+  publicKeys: PublicKeys["Service"]
+): ReadonlyArray<Sealed> => {
+  const pairOf = makePairs()
+  return targets.map((target) => {
+    const padded = paddedOf(target)
+    return padded && sealOne(target, padded, pairOf(target.user), publicKeys)
+  })
+}
+
+const sealOne = (
+  { stored }: Target,
+  padded: Uint8Array,
+  pair: KeyPair,
+  publicKeys: PublicKeys["Service"]
+): Sealed => {
+  const { auth, p256dh } = stored.data.keys
+  let recipient: Recipient
+  try {
+    recipient = publicKeys.recipientOf(p256dh, auth)
+  } catch {
+    // Keys are checked at registration, so this list was not written by Bellcast.
+    return "invalid-key"
+  }
+  try {
+    return seal(padded, recipient, pair)
+  } catch {
+    // A fault of this process, so the push is retried and the subscription stays.
+    return "encryption"
   }
 }
 
@@ -128,88 +180,40 @@ export const pad = (plaintext: Uint8Array): Buffer => {
   return padded
 }
 
-/** An encrypted body; undefined: a push without payload; or why a body cannot be made. */
-export type Sealed = Uint8Array | undefined | "invalid-key" | "encryption"
-
-const sealOne = (
-  { stored }: Target,
-  padded: Uint8Array,
-  pair: KeyPair,
-  publicKeys: PublicKeys
-): Sealed => {
-  const { auth, p256dh } = stored.data.keys
-  let recipient: Recipient
-  try {
-    recipient = publicKeys.recipientOf(p256dh, auth)
-  } catch {
-    // Keys are checked at registration, so this list was not written by Bellcast.
-    return "invalid-key"
-  }
-  try {
-    return seal(padded, recipient, pair)
-  } catch {
-    // A fault of this process, so the push is retried and the subscription stays.
-    return "encryption"
-  }
+export interface KeyPair {
+  /** 65 bytes, an uncompressed P-256 point. */
+  readonly publicKey: Buffer
+  readonly privateKey: KeyObject
 }
 
-/** The payload of a broadcast for a target; undefined: no payload. */
-type PaddedOf = (target: Target) => Uint8Array | undefined
-
-/**
- * Encrypts the payload of one broadcast for each target of one batch. Two targets of one user never
- * share a key pair.
- */
-export const sealAll = (
-  targets: ReadonlyArray<Target>,
-  paddedOf: PaddedOf,
-  publicKeys: PublicKeys
-): ReadonlyArray<Sealed> => {
-  const pairOf = makePairs()
-  return targets.map((target) => {
-    const padded = paddedOf(target)
-    return padded && sealOne(target, padded, pairOf(target.user), publicKeys)
-  })
+/** Returns a new ephemeral key pair (RFC 8291 section 3.1). */
+export const freshKeyPair = (): KeyPair => {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
+  // DER costs twice as much as JWK, and the raw format is missing in the oldest supported Node
+  // (22.19).
+  const { x, y } = publicKey.export({ format: "jwk" })
+  const point = Buffer.allocUnsafe(keyBytes)
+  point[0] = 4
+  point.write(x!, 1, "base64url")
+  point.write(y!, 33, "base64url")
+  return { publicKey: point, privateKey }
 }
 
 /**
- * Bodies encrypted in one go. One at a time, between two sockets, each costs a fifth more CPU: the
- * processor's caches are cold then.
+ * Returns a function that gives the key pair for the next message to `user` in one batch of one
+ * broadcast. Messages to different users share a pair; messages to the same user never do. A batch
+ * costs as many pairs (25 us each) as its user with the most subscriptions has messages in it.
  */
-export const sealedAtOnce = 32
-
-/** Encrypts the bodies for `targets` in batches, each when its first body is needed. */
-export class Bodies {
-  readonly #targets: ReadonlyArray<Target>
-  readonly #paddedOf: PaddedOf
-  readonly #publicKeys: PublicKeys
-  readonly #batches: Array<Array<Sealed>> = []
-
-  constructor(targets: ReadonlyArray<Target>, paddedOf: PaddedOf, publicKeys: PublicKeys) {
-    this.#targets = targets
-    this.#paddedOf = paddedOf
-    this.#publicKeys = publicKeys
-  }
-
-  /** Returns the body for the target with this index, once. */
-  take(index: number): Sealed {
-    const start = index - (index % sealedAtOnce)
-    this.#batches[start] ??= [
-      ...sealAll(this.#targets.slice(start, start + sealedAtOnce), this.#paddedOf, this.#publicKeys)
-    ]
-    const batch = this.#batches[start]
-    const body = batch[index - start]
-    // Free the memory as soon as the body is sent.
-    batch[index - start] = undefined
-    return body
+export const makePairs = (): ((user: string) => KeyPair) => {
+  const pairs: Array<KeyPair> = []
+  const used = new Map<string, number>()
+  return (user) => {
+    const i = used.get(user) ?? 0
+    used.set(user, i + 1)
+    if (i === pairs.length) pairs.push(freshKeyPair())
+    return pairs[i]!
   }
 }
-
-// Public keys of subscriptions, as encryption needs them. Importing one costs 36 us, a third of
-// encrypting, and the imported key takes 2.6 KB: as many are kept as their share of memory holds.
-
-/** Of resident memory: 2,643 for the key (Node 24, measured), the rest for its place in a map. */
-const keptKeyBytes = 3_000
 
 /** The keys of one subscription: a message is encrypted for them. */
 export interface Recipient {
@@ -233,25 +237,30 @@ export const recipientOf = (p256dh: string, auth: string, keyOf = importKey): Re
   return { p256dh: point, auth: Buffer.from(auth, "base64url"), key: keyOf(point) }
 }
 
-export class PublicKeys {
-  readonly #kept: ReadMemory<KeyObject>
-
-  constructor(share: Share) {
-    this.#kept = new ReadMemory(share)
+/**
+ * Public keys of subscriptions, as encryption needs them. Importing one costs 36 us, a third of
+ * encrypting, and the imported key takes 2.6 KB: as many are kept as their share of memory holds.
+ */
+export class PublicKeys extends Context.Service<
+  PublicKeys,
+  {
+    /** Like the function `recipientOf`, with the imported key if it was kept. */
+    readonly recipientOf: (p256dh: string, auth: string) => Recipient
   }
-
-  /** Like the function `recipientOf`, with the imported key if it was kept. */
-  recipientOf(p256dh: string, auth: string): Recipient {
-    return recipientOf(
-      p256dh,
-      auth,
-      (point) => this.#kept.find(p256dh) ?? this.#imported(p256dh, point)
-    )
-  }
-
-  #imported(p256dh: string, point: Buffer): KeyObject {
-    const key = importKey(point)
-    this.#kept.place(p256dh, key, keptKeyBytes)
-    return key
-  }
+>()("bellcast/delivery/PublicKeys") {
+  static readonly layer = Layer.effect(
+    PublicKeys,
+    Effect.map(Caches, (caches) => {
+      const kept = new ReadMemory<KeyObject>(caches.share("public-keys"))
+      const imported = (p256dh: string, point: Buffer): KeyObject => {
+        const key = importKey(point)
+        kept.place(p256dh, key, keptKeyBytes)
+        return key
+      }
+      return {
+        recipientOf: (p256dh, auth) =>
+          recipientOf(p256dh, auth, (point) => kept.find(p256dh) ?? imported(p256dh, point))
+      }
+    })
+  )
 }

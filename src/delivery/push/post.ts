@@ -9,18 +9,141 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { checkedLookup } from "#basics/address-filter.ts"
-import { moment } from "#clock/clocks.ts"
+import { type Moment, moment } from "#clock/moment.ts"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
 import type { DeadReason, RetryReason } from "#domain/reason.ts"
 import { OutgoingProxy } from "#settings/addresses.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import type { ResponseResult } from "../attempt.ts"
+import type { ResponseResult, Target } from "../attempt.ts"
 import { Origins } from "../push-service/origins.ts"
-import type { Received, Request } from "./send.ts"
-import type { Answer, NoAnswer, PushResponse } from "./transport/exchange.ts"
-import { limitsOf, type Request as WireRequest } from "./transport/exchange.ts"
+import type { PushService } from "../push-service/push-service.ts"
+import {
+  type Answer,
+  limitsOf,
+  type NoAnswer,
+  type PushResponse,
+  type Request as WireRequest
+} from "./transport/exchange.ts"
 import { Peer } from "./transport/peer.ts"
+
+const warnOfClock = makeRateLimitedLog(
+  "a push service refuses our credentials and its clock is not ours: a token that has ended, or " +
+    "ends in more than a day, is refused; compare the clock of NATS with an NTP server",
+  Effect.logError
+)
+
+/** The request of one attempt. Further tries change its headers. */
+export interface Request {
+  readonly pushService: PushService
+  /** VAPID public key. */
+  readonly key: string
+  readonly target: Target
+  readonly expiresAt: number
+  /** Latest start of another try, in milliseconds of the monotonic clock. */
+  readonly lastTryAt: number
+  readonly path: string
+  readonly headers: Record<string, string>
+  readonly body: Uint8Array | undefined
+  readonly isWithdrawn: () => boolean
+  readonly waitMillisMax: number
+  /** Milliseconds that its requests have waited for a connection. */
+  waitedMillis: number
+}
+
+export interface Received {
+  readonly response: PushResponse
+  readonly result: ResponseResult
+  readonly at: Moment
+  /** Judges the response: the push service as used with the key that was tried last. */
+  readonly pushService: PushService
+}
+
+/** Sends one request of an attempt, and says what its response means. */
+export const post = Effect.fnUntraced(function* (request: Request) {
+  const client = yield* PushClient
+  const { body, expiresAt, headers, isWithdrawn, path, pushService, waitMillisMax } = request
+  const { host, origin } = pushService
+  headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
+  const response = yield* client.post({ origin, path, headers, body, isWithdrawn, waitMillisMax })
+  if (!("error" in response)) request.waitedMillis += response.waitedMillis
+  const at = yield* moment
+  const result = classify(response, host, at.at)
+  const ahead = "error" in response ? 0 : clockAhead(response.headers["date"], at.at)
+  if (result.reason === "credentials" && ahead !== 0)
+    yield* warnOfClock({ host, aheadSeconds: Math.round(ahead / 1000) })
+  const received: Received = { response, result, at, pushService }
+  return received
+})
+
+/** Seconds to live. At least 1: WNS refuses 0 (webpush-go #66). */
+const ttlOf = (expiresAt: number, now: number): string =>
+  String(Math.min(Math.max(1, Math.ceil((expiresAt - now) / 1000)), ttlSecondsMax))
+
+export class PushClient extends Context.Service<
+  PushClient,
+  {
+    /** Never fails: an error is a response too. */
+    readonly post: (
+      request: WireRequest & { readonly origin: string }
+    ) => Effect.Effect<PushResponse>
+  }
+>()("bellcast/delivery/PushClient") {
+  static readonly layer = Layer.effect(
+    PushClient,
+    Effect.gen(function* () {
+      const { allowLoopbackEndpoints, http2, pushesUnderWayMax, pushTimeoutMillis } =
+        yield* Settings
+      const options = {
+        http2,
+        connectionsMax: pushesUnderWayMax,
+        limits: limitsOf(pushTimeoutMillis),
+        lookup: checkedLookup(allowLoopbackEndpoints),
+        proxy: yield* OutgoingProxy
+      }
+      const peers = (yield* Origins).table(
+        ({ name }) => new Peer(name, options),
+        (peer) => peer.close()
+      )
+      yield* Effect.addFinalizer(() =>
+        Effect.promise(() => Promise.all([...peers.all()].map((peer) => peer.destroy())))
+      )
+      const post = ({ origin, ...request }: WireRequest & { readonly origin: string }) =>
+        Effect.callback<PushResponse>((resume) =>
+          peers.of(origin).post(request, (response) => resume(Effect.succeed(response)))
+        )
+      return PushClient.of({ post })
+    })
+  )
+}
+
+/**
+ * Judges one response. `host` is the push service's. `now`, milliseconds since the epoch, is needed
+ * for a Retry-After that is a date, in a response without Date.
+ */
+export const classify = (response: Answer | NoAnswer, host: string, now: number): ResponseResult =>
+  "error" in response
+    ? { kind: "failed", reason: reasonOfError(response.error) }
+    : ofStatus(response, host, now)
+
+const ofStatus = (response: Answer, host: string, now: number): ResponseResult => {
+  const { body, headers, status } = response
+  const failed = (reason: RetryReason): ResponseResult => ({
+    kind: "failed",
+    reason,
+    ...parsedRetryAfter(headers, now)
+  })
+  const wnsWord = wnsWordOf(headers)
+  if (isThrottled(status, wnsWord, host)) return failed("throttled")
+  if (status >= 200 && status < 300)
+    return wnsWord === "dropped" ? failed(wnsWord) : { kind: "delivered", reason: "accepted" }
+  if (status === 404 || status === 410) return { kind: "gone", reason: "gone" }
+  if (mismatchWords[status]?.test(body)) return { kind: "failed", reason: "key-mismatch" }
+  if (status === 401 || status === 403 || (status === 400 && credentialWords.test(body)))
+    return { kind: "failed", reason: "credentials" }
+  if (isTransient(status)) return failed("server-error")
+  return { kind: "dead", reason: deadReasonOf(response) }
+}
 
 /** 31 years. Longer waits are cut, so that the number stays a safe integer. */
 const retryAfterSecondsMax = 1e9
@@ -121,102 +244,6 @@ const deadReasonOf = ({ body, headers, status }: Answer): DeadReason => {
   if (status === 400 && /ttl/i.test(headers["x-wns-error-description"] ?? "")) return "bad-ttl"
   return requestRefusals.has(status) ? "refused" : "unexpected"
 }
-
-const ofStatus = (response: Answer, host: string, now: number): ResponseResult => {
-  const { body, headers, status } = response
-  const failed = (reason: RetryReason): ResponseResult => ({
-    kind: "failed",
-    reason,
-    ...parsedRetryAfter(headers, now)
-  })
-  const wnsWord = wnsWordOf(headers)
-  if (isThrottled(status, wnsWord, host)) return failed("throttled")
-  if (status >= 200 && status < 300)
-    return wnsWord === "dropped" ? failed(wnsWord) : { kind: "delivered", reason: "accepted" }
-  if (status === 404 || status === 410) return { kind: "gone", reason: "gone" }
-  if (mismatchWords[status]?.test(body)) return { kind: "failed", reason: "key-mismatch" }
-  if (status === 401 || status === 403 || (status === 400 && credentialWords.test(body)))
-    return { kind: "failed", reason: "credentials" }
-  if (isTransient(status)) return failed("server-error")
-  return { kind: "dead", reason: deadReasonOf(response) }
-}
-
-/**
- * Judges one response. `host` is the push service's. `now`, milliseconds since the epoch, is needed
- * for a Retry-After that is a date, in a response without Date.
- */
-export const classify = (response: Answer | NoAnswer, host: string, now: number): ResponseResult =>
-  "error" in response
-    ? { kind: "failed", reason: reasonOfError(response.error) }
-    : ofStatus(response, host, now)
-
-export class PushClient extends Context.Service<
-  PushClient,
-  {
-    /** Never fails: an error is a response too. */
-    readonly post: (
-      request: WireRequest & { readonly origin: string }
-    ) => Effect.Effect<PushResponse>
-  }
->()("bellcast/delivery/PushClient") {
-  static readonly layer = Layer.effect(
-    PushClient,
-    Effect.gen(function* () {
-      const { allowLoopbackEndpoints, http2, pushesUnderWayMax, pushTimeoutMillis } =
-        yield* Settings
-      const options = {
-        http2,
-        connectionsMax: pushesUnderWayMax,
-        limits: limitsOf(pushTimeoutMillis),
-        lookup: checkedLookup(allowLoopbackEndpoints),
-        proxy: yield* OutgoingProxy
-      }
-      const peers = (yield* Origins).table(
-        ({ name }) => new Peer(name, options),
-        (peer) => peer.close()
-      )
-      yield* Effect.addFinalizer(() =>
-        Effect.promise(() => Promise.all([...peers.all()].map((peer) => peer.destroy())))
-      )
-      const post = ({ origin, ...request }: WireRequest & { readonly origin: string }) =>
-        Effect.callback<PushResponse>((resume) =>
-          peers.of(origin).post(request, (response) => resume(Effect.succeed(response)))
-        )
-      return PushClient.of({ post })
-    })
-  )
-}
-
-/** Seconds to live. At least 1: WNS refuses 0 (webpush-go #66). */
-const ttlOf = (expiresAt: number, now: number): string =>
-  String(Math.min(Math.max(1, Math.ceil((expiresAt - now) / 1000)), ttlSecondsMax))
-
-const warnOfClock = makeRateLimitedLog(
-  "a push service refuses our credentials and its clock is not ours: a token that has ended, or " +
-    "ends in more than a day, is refused; compare the clock of NATS with an NTP server",
-  Effect.logError
-)
-
-/** Returns a function that sends one request of an attempt, and says what its response means. */
-export const makePost = Effect.gen(function* () {
-  const client = yield* PushClient
-  return Effect.fnUntraced(function* (request: Request) {
-    const { body, expiresAt, headers, isHeld, path, pushService, waitMillisMax } = request
-    const { host, origin } = pushService
-    headers["ttl"] = ttlOf(expiresAt, yield* Clock.currentTimeMillis)
-    const response = yield* client.post({ origin, path, headers, body, isHeld, waitMillisMax })
-    if (!("error" in response)) request.waitedMillis += response.waitedMillis
-    const at = yield* moment
-    const result = classify(response, host, at.at)
-    const ahead = "error" in response ? 0 : clockAhead(response.headers["date"], at.at)
-    if (result.reason === "credentials" && ahead !== 0)
-      yield* warnOfClock({ host, aheadSeconds: Math.round(ahead / 1000) })
-    const received: Received = { response, result, at, pushService }
-    return received
-  })
-})
-
-// Dates in the headers of a push service. Pure.
 
 // RFC 9110 section 5.6.7: the usual form and two obsolete ones. Date.parse alone accepts nearly any
 // text.

@@ -1,5 +1,7 @@
-// The pushes of one broadcast with a rate in this process: those that wait for a turn, and the
-// turns that are reserved for them. Pure: callers give the time, by the monotonic clock.
+// The rate of one broadcast: how many pushes of it are in a process, which of them wait for a turn,
+// and the turns that are reserved for them. One entry of the bucket `cache` says up to when turns
+// are given. A process moves that time on by its own turns, over the revision that it read. So no
+// two processes give the same turn, and no process has to live for others to send.
 import * as Effect from "effect/Effect"
 import { moment, monotonicOf } from "#clock/moment.ts"
 import type { BroadcastRef } from "#domain/job.ts"
@@ -9,9 +11,48 @@ import { keys } from "#streams/buckets.ts"
 /** Turns of so many milliseconds are reserved at once, one at least. */
 const reservedMillis = 200
 
+/** No turn is reserved so long before it: then the clock of NATS was set back since. */
+const earlyMillisMax = 3_000
+/** Longer than any turn stays unused. */
+const ttl = { ttlSeconds: 60 }
+
+/** A shard is left after this time, so that those of other broadcasts have theirs. */
+const shardMillisMax = 30_000
+/** The fewest pushes of a shard that wait for their turns at once. */
+const pushesMin = 8
+
+/** A job of a broadcast with a rate. */
+export type LimitedRef = BroadcastRef & { readonly rate: number }
+
+/** Milliseconds between two turns. */
+export const intervalOf = (rate: number): number => 1_000 / rate
+
+/**
+ * A turn is lost when it is not used for so long. A service that was frozen, or had to wait for a
+ * push service, sends faster afterwards by these turns: in 10 s by 3 %, or by one push.
+ */
+export const unusedMillisMax = (rate: number): number => Math.max(300, intervalOf(rate))
+
+/** Turns with an interval between them. */
+interface Reserved {
+  readonly count: number
+  /** The time of the first one, by the monotonic clock. */
+  readonly first: number
+}
+
+/**
+ * Returns after how many milliseconds a shard is left, and how many of its pushes are under way or
+ * wait for their turns at once: those of a second.
+ */
+export const shareOf = (rate: number | undefined, concurrency: number) =>
+  rate === undefined
+    ? { millis: Number.POSITIVE_INFINITY, concurrency }
+    : { millis: shardMillisMax, concurrency: Math.min(concurrency, Math.max(pushesMin, rate)) }
+
 /** Lets a push go on. */
 type Go = () => void
 
+/** The pushes and turns in this process. Callers give the time, by the monotonic clock. */
 export class Limit {
   readonly job: LimitedRef
   /** Pushes that wait: retries, and pushes that lost their turn, go first. */
@@ -136,34 +177,6 @@ export class Limit {
   }
 }
 
-// Reserves turns for pushes of a broadcast with a rate: one entry of the bucket `cache` says up to
-// when turns are given. A process moves that time on by its own turns, over the revision that it
-// read. So no two processes give the same turn, and no process has to live for others to send.
-
-/** No turn is reserved so long before it: then the clock of NATS was set back since. */
-const earlyMillisMax = 3_000
-/** Longer than any turn stays unused. */
-const ttl = { ttlSeconds: 60 }
-
-/** A job of a broadcast with a rate. */
-export type LimitedRef = BroadcastRef & { readonly rate: number }
-
-/** Milliseconds between two turns. */
-export const intervalOf = (rate: number): number => 1_000 / rate
-
-/**
- * A turn is lost when it is not used for so long. A service that was frozen, or had to wait for a
- * push service, sends faster afterwards by these turns: in 10 s by 3 %, or by one push.
- */
-export const unusedMillisMax = (rate: number): number => Math.max(300, intervalOf(rate))
-
-/** Turns with an interval between them. */
-interface Reserved {
-  readonly count: number
-  /** The time of the first one, by the monotonic clock. */
-  readonly first: number
-}
-
 /**
  * Reserves `count` turns; none if the first one comes later than in `leadMillis`. Fails with
  * AppendConflict if another process reserved some meanwhile.
@@ -187,19 +200,3 @@ export const reserve = Effect.fnUntraced(function* (
   yield* buckets.put("cache", key, { v: 1, until: next }, entry?.revision ?? 0, ttl)
   return reserved
 })
-
-// The part of a process that a shard of a broadcast with a rate may take.
-
-/** A shard is left after this time, so that those of other broadcasts have theirs. */
-const millisMax = 30_000
-/** The fewest pushes that wait for their turns at once. */
-const pushesMin = 8
-
-/**
- * Returns after how many milliseconds a shard is left, and how many of its pushes are under way or
- * wait for their turns at once: those of a second.
- */
-export const shareOf = (rate: number | undefined, concurrency: number) =>
-  rate === undefined
-    ? { millis: Number.POSITIVE_INFINITY, concurrency }
-    : { millis: millisMax, concurrency: Math.min(concurrency, Math.max(pushesMin, rate)) }

@@ -1,18 +1,17 @@
-// The audience of a shard: the subscriptions of its users, as they were when the broadcast was
-// accepted, or started later. A user is registered on one of the channels, or named. Its turn: how
-// many shards are read and sent at a time. Broadcasts share that equally.
+// Who gets a push. The audience of a shard: the subscriptions of its users, as they were when the
+// broadcast was accepted, or started later; a user is registered on one of the channels, or named.
+// Of a redrive, those whose push of the earlier broadcast ended as dead or expired. The target of a
+// retry: the subscription as its user has it now.
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
-import { makeRoom } from "#basics/bounded.ts"
-import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { type MinimumRevisions, type RetryJob, type ShardJob, sinceOf } from "#domain/job.ts"
 import { isUndelivered, pushKey } from "#domain/outcome.ts"
 import { type Recipients, usersIn } from "#domain/recipients.ts"
 import { isMoved, takenFrom } from "#domain/subscription/owners.ts"
 import { type StoredSubscription, storedIn, takes } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
-import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
@@ -22,28 +21,92 @@ import { filters } from "#streams/subjects.ts"
 import { type ChannelToken, isInShard, type UserToken } from "#streams/tokens.ts"
 import { removedData, type Target } from "../attempt.ts"
 
-/**
- * Shards that are read, or were read and wait for those before them. All at once, the first would
- * be sent after the last is read.
- */
-const readingMax = 8
-/** The same of broadcasts with a rate, which wait for their turns only afterwards. */
-const limitedReadingMax = 2
-
-/** Most broadcasts whose first read is known. Beyond it, the oldest is dropped. */
-const firstReadsMax = 1_000
-
-const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
-  a.subscriptions < b.subscriptions || a.registrations < b.registrations
-
 export interface Audience {
   /** With those that another user took since (`stored.moved`). */
   readonly targets: ReadonlyArray<Target>
   /** Fails where the subscription of a target moved, or was removed or replaced, since the read. */
-  readonly check: (target: Target) => Effect.Effect<void, Gone>
+  readonly check: (target: Target) => Effect.Effect<void, Gone, Buckets>
   /** How many users whom the broadcast names have none here. Absent: it names no users. */
   readonly withoutSubscription?: number
 }
+
+/** Why a subscription gets nothing any more: another user stored it, or its user ended it. */
+export type Gone = "moved" | "left"
+
+/** What was read lately: registrations and subscriptions, and the pushes of redrives. */
+interface Reads {
+  readonly registrations: ReadCache<EntryKey<"registration">, ReadonlyArray<Place>>
+  readonly subscriptions: ReadCache<EntryKey<"subscriptions">, ReadonlyArray<Subscribed>>
+  readonly redriven: Effect.Success<typeof makeRedriveFilter>
+}
+
+const makeAudiences = Effect.gen(function* () {
+  const buckets = yield* Buckets
+  const watermark = yield* Watermark
+  const caches = yield* Caches
+  const redriven = yield* makeRedriveFilter
+  const registrations = yield* makeReadCache(
+    "registrations",
+    caches.share("registrations"),
+    (filters: ReadonlyArray<EntryKey<"registration">>, floor) => placesOf(buckets, filters, floor)
+  )
+  const subscriptions = yield* makeReadCache(
+    "subscriptions",
+    caches.share("subscriptions"),
+    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) => listsOf(buckets, users, floor)
+  )
+  const reads: Reads = { registrations, subscriptions, redriven }
+  /** Returns the targets of a shard, in a fixed order: those made before the broadcast started. */
+  const of = (job: ShardJob, to: Recipients) =>
+    readAudience(reads, job, to, job.floor).pipe(
+      // No replica has the job's minimum revisions, and none may ever have them: the bucket was
+      // restored or rebuilt. Then use the revisions that the projection reports for this broadcast.
+      Effect.catchTag("NatsUnavailable", (error) =>
+        watermark
+          .reached(sinceOf(job), appliedMillis)
+          .pipe(
+            Effect.flatMap(({ floor }) =>
+              isBelow(floor, job.floor) ? readAudience(reads, job, to, floor) : Effect.fail(error)
+            )
+          )
+      )
+    )
+  return { of }
+})
+
+export class Audiences extends Context.Service<Audiences, Effect.Success<typeof makeAudiences>>()(
+  "bellcast/delivery/Audiences"
+) {
+  static readonly layer = Layer.effect(Audiences, makeAudiences)
+}
+
+const readAudience = Effect.fnUntraced(function* (
+  { redriven, registrations, subscriptions }: Reads,
+  job: ShardJob,
+  to: Recipients,
+  floor: MinimumRevisions
+) {
+  const isChanged = subscriptions.changesFromNow()
+  const users = yield* usersOf(registrations, job, to, floor.registrations)
+  const lists = yield* subscriptions.values(users.map(keys.subscriptions), floor.subscriptions)
+  const targets = users.flatMap((user) =>
+    lists
+      .get(keys.subscriptions(user))!
+      .filter((each) => isFor(each, job, to))
+      .map((each): Target => ({ user, ...each }))
+  )
+  const found: Audience = {
+    targets: yield* redriven(job, targets),
+    check: (target) => (isChanged(keys.subscriptions(target.user)) ? checkNow(target) : Effect.void)
+  }
+  if (to.users.length === 0) return found
+  const reached = new Set(targets.map(({ user }) => user))
+  const named = to.users.filter((user) => isInShard(user, job.shard))
+  return { ...found, withoutSubscription: named.filter((user) => !reached.has(user)).length }
+})
+
+const isBelow = (a: MinimumRevisions, b: MinimumRevisions) =>
+  a.subscriptions < b.subscriptions || a.registrations < b.registrations
 
 /** A registered user, and since which sequence of LOG. */
 type Place = readonly [user: UserToken, since: number]
@@ -101,11 +164,8 @@ const listsOf = Effect.fnUntraced(function* (
 })
 
 /** Fails if the subscription was removed, replaced or moved since it was read. */
-const checkNow = Effect.fnUntraced(function* (
-  buckets: Buckets["Service"],
-  { id, stored, user }: Target
-) {
-  const now = yield* Effect.option(storedNow(buckets, user, id, stored.seq))
+const checkNow = Effect.fnUntraced(function* ({ id, stored, user }: Target) {
+  const now = yield* Effect.option(storedNow(user, id, stored.seq))
   // NATS is away: the outcomes of the shard are not stored either.
   if (now._tag === "None") return
   if (typeof now.value === "string") return yield* Effect.fail(now.value)
@@ -130,152 +190,16 @@ const isFor = ({ id, stored }: Subscribed, job: ShardJob, to: Recipients): boole
   takes(stored, sinceOf(job)) && (to.subscription === undefined || id === to.subscription)
 
 /**
- * Returns the targets of a shard, in a fixed order: those made before the broadcast started.
- */
-export const makeAudience = Effect.gen(function* () {
-  const buckets = yield* Buckets
-  const watermark = yield* Watermark
-  const caches = yield* Caches
-  const registrations = yield* makeReadCache(
-    "registrations",
-    caches.share("registrations"),
-    (filters: ReadonlyArray<EntryKey<"registration">>, floor) => placesOf(buckets, filters, floor)
-  )
-  const subscriptions = yield* makeReadCache(
-    "subscriptions",
-    caches.share("subscriptions"),
-    (users: ReadonlyArray<EntryKey<"subscriptions">>, floor) => listsOf(buckets, users, floor)
-  )
-  const redriven = yield* makeRedriveFilter
-  const audience = Effect.fnUntraced(function* (
-    job: ShardJob,
-    to: Recipients,
-    floor: MinimumRevisions
-  ) {
-    const isChanged = subscriptions.changesFromNow()
-    const users = yield* usersOf(registrations, job, to, floor.registrations)
-    const lists = yield* subscriptions.values(users.map(keys.subscriptions), floor.subscriptions)
-    const targets = users.flatMap((user) =>
-      lists
-        .get(keys.subscriptions(user))!
-        .filter((each) => isFor(each, job, to))
-        .map((each): Target => ({ user, ...each }))
-    )
-    const found: Audience = {
-      targets: yield* redriven(job, targets),
-      check: (target) =>
-        isChanged(keys.subscriptions(target.user)) ? checkNow(buckets, target) : Effect.void
-    }
-    if (to.users.length === 0) return found
-    const reached = new Set(targets.map(({ user }) => user))
-    const named = to.users.filter((user) => isInShard(user, job.shard))
-    return { ...found, withoutSubscription: named.filter((user) => !reached.has(user)).length }
-  })
-  return (job: ShardJob, to: Recipients) =>
-    audience(job, to, job.floor).pipe(
-      // No replica has the job's minimum revisions, and none may ever have them: the bucket was
-      // restored or rebuilt. Then use the revisions that the projection reports for this broadcast.
-      Effect.catchTag("NatsUnavailable", (error) =>
-        watermark
-          .reached(sinceOf(job), appliedMillis)
-          .pipe(
-            Effect.flatMap(({ floor }) =>
-              isBelow(floor, job.floor) ? audience(job, to, floor) : Effect.fail(error)
-            )
-          )
-      )
-    )
-})
-
-type AudienceOf = Effect.Success<typeof makeAudience>
-
-interface Admitted {
-  readonly found: Audience
-  /** Ends the turn of the shard. */
-  readonly endTurn: Effect.Effect<void>
-}
-
-/**
- * Returns a function that runs the first read of a broadcast before its others. If they ran at the
- * same time, the first would end as late as the others, and no push would be sent until then.
- */
-const makeFirstAlone = () => {
-  const firsts = new Map<number, Latch.Latch>()
-  return <A, E>(broadcast: number, read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    Effect.suspend(() => {
-      const first = firsts.get(broadcast)
-      if (first !== undefined) return Effect.andThen(first.await, read)
-      const isOver = Latch.makeUnsafe()
-      makeRoom(firsts, firstReadsMax)
-      firsts.set(broadcast, isOver)
-      return Effect.ensuring(read, isOver.open)
-    })
-}
-
-/**
- * Returns a function that reads a shard and waits until it may be sent. `weightMax`: pushes of one
- * shard that are under way at once.
- */
-export const makeAdmission = (audience: AudienceOf, weightMax: number) => {
-  const roomOf = () => ({
-    reading: new FairSemaphore<number>(readingMax),
-    // Two large shards at a time, or many small ones. Many large ones would share the permits until
-    // each outcome had a handful of results.
-    sending: new FairSemaphore<number>(2 * weightMax)
-  })
-  // A broadcast of one shard does not wait for the shards of large ones.
-  const single = roomOf()
-  const several = roomOf()
-  const limited = new FairSemaphore<number>(limitedReadingMax)
-  const firstAlone = makeFirstAlone()
-  return (job: ShardJob, to: Recipients): Effect.Effect<Admitted, NatsUnavailable> => {
-    const { broadcast, rate, shard } = job
-    if (rate !== undefined) {
-      const read = Effect.map(audience(job, to), (found) => ({ found, endTurn: Effect.void }))
-      return limited.withPermit(broadcast, read)
-    }
-    const { reading, sending } = shard === "all" ? single : several
-    const read = Effect.gen(function* () {
-      const found = yield* shard === "all"
-        ? audience(job, to)
-        : firstAlone(broadcast, audience(job, to))
-      const weight = Math.min(Math.max(1, found.targets.length), weightMax)
-      yield* sending.take(broadcast, weight)
-      return { found, endTurn: sending.release(broadcast, weight) }
-    })
-    return reading.withPermit(broadcast, read)
-  }
-}
-
-// The subscription of a push, as its user has it now.
-
-/** Why a subscription gets nothing any more: another user stored it, or its user ended it. */
-export type Gone = "moved" | "left"
-
-/** Returns the subscription `id` of a user if it is the one that was stored by `generation`. */
-const storedNow = Effect.fnUntraced(function* (
-  buckets: Buckets["Service"],
-  user: UserToken,
-  id: string,
-  generation: number
-) {
-  const list = yield* buckets.get("subscriptions", keys.subscriptions(user))
-  if (list !== undefined && isMoved(list.value, id)) return "moved" as const
-  const stored = list && storedIn(list.value, id)
-  return stored?.seq === generation ? stored : ("left" as const)
-})
-
-/**
  * Returns the present subscription, or why the push ends: the subscription was removed or replaced,
  * another user stored it, or its user left all channels of the broadcast and is not named in it.
  */
 export const presentTarget = Effect.fnUntraced(function* (
-  buckets: Buckets["Service"],
   job: RetryJob,
   { channels, users }: Recipients
 ) {
+  const buckets = yield* Buckets
   const user = job.user as UserToken
-  const stored = yield* storedNow(buckets, user, job.subscription, job.generation)
+  const stored = yield* storedNow(user, job.subscription, job.generation)
   if (typeof stored === "string") return stored
   const target: Target = { user, id: job.subscription, stored }
   if (users.includes(user)) return target
@@ -286,8 +210,14 @@ export const presentTarget = Effect.fnUntraced(function* (
   return "left" as const
 })
 
-// The audience of a redrive: the targets whose push of the earlier broadcast ended as dead or
-// expired.
+/** Returns the subscription `id` of a user if it is the one that was stored by `generation`. */
+const storedNow = Effect.fnUntraced(function* (user: UserToken, id: string, generation: number) {
+  const buckets = yield* Buckets
+  const list = yield* buckets.get("subscriptions", keys.subscriptions(user))
+  if (list !== undefined && isMoved(list.value, id)) return "moved" as const
+  const stored = list && storedIn(list.value, id)
+  return stored?.seq === generation ? stored : ("left" as const)
+})
 
 /** Bytes of V8's heap (measured): the key of a push and its place in a set. */
 const pushBytes = 210

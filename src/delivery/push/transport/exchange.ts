@@ -11,13 +11,13 @@ export interface Request {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array | undefined
   /** Asked when a connection takes the request, which may have waited for it for seconds. */
-  readonly isHeld?: () => boolean
-  /** A request that waited longer for an HTTP/2 connection is held, too. */
+  readonly isWithdrawn?: () => boolean
+  /** A request that waited longer for an HTTP/2 connection is withdrawn, too. */
   readonly waitMillisMax?: number
 }
 
-/** The error of a request that was held and so not sent. */
-export const heldCode = "BELLCAST_HELD"
+/** The error of a request that was withdrawn before a connection took it, and so not sent. */
+export const withdrawnCode = "BELLCAST_WITHDRAWN"
 
 /** Milliseconds. */
 export interface Limits {
@@ -109,8 +109,8 @@ export class Exchange implements Carried {
     }, totalMillis)
   }
 
-  get isHeld(): boolean {
-    return this.request.isHeld?.() === true
+  get isWithdrawn(): boolean {
+    return this.request.isWithdrawn?.() === true
   }
 
   onRequestStart(controller: Controller): void {
@@ -119,7 +119,7 @@ export class Exchange implements Carried {
     this.#waitedMillis = performance.now() - this.#begunAt
     // An HTTP/1.1 connection would end with the request, and the next one may take as long.
     const isLate = this.#waitedMillis > waitMillisMax && this.connection?.isHttp2 === true
-    if (this.isHeld || isLate) this.fail(heldCode)
+    if (this.isWithdrawn || isLate) this.fail(withdrawnCode)
     // An exchange that failed, now or while it waited, must not be sent any more.
     if (this.#isDone) controller.abort(new Error("failed before"))
     else this.#events.sent()

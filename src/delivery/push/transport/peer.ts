@@ -19,10 +19,10 @@ import {
 import {
   codeOf,
   Exchange,
-  heldCode,
   type Limits,
   type PushResponse,
-  type Request
+  type Request,
+  withdrawnCode
 } from "./exchange.ts"
 
 interface PeerOptions {
@@ -47,8 +47,8 @@ const http1MillisMax = 10 * 60_000
  * of each connection ahead.
  */
 const checkMillis = 20
-/** Between two looks for requests that are held while they wait for a connection. */
-const heldMillis = 200
+/** Between two looks for requests that are withdrawn while they wait for a connection. */
+const withdrawnMillis = 200
 
 export class Peer {
   readonly #origin: string
@@ -59,7 +59,7 @@ export class Peer {
   /** Connections that have a socket. */
   readonly #open = new Set<Connection>()
   #checks: NodeJS.Timeout | undefined
-  /** Looks for held requests while some wait. */
+  /** Looks for withdrawn requests while some wait. */
   #looks: NodeJS.Timeout | undefined
   #pool: Pool | undefined
   /** When HTTP/1.1 was chosen; undefined: HTTP/2 is offered. */
@@ -106,12 +106,12 @@ export class Peer {
     this.#waiting.add(exchange)
     this.#current().dispatch({ method: "POST", path, headers, body: body ?? null }, exchange)
     if (this.#waiting.size > 0)
-      this.#looks ??= setInterval(() => this.#failHeld(), heldMillis).unref()
+      this.#looks ??= setInterval(() => this.#failWithdrawn(), withdrawnMillis).unref()
   }
 
-  /** Held requests need no connection: their places get free, and none of them is too late. */
-  #failHeld(): void {
-    for (const exchange of this.#waiting) if (exchange.isHeld) exchange.fail(heldCode)
+  /** Withdrawn requests need no connection: their places get free, and none of them is too late. */
+  #failWithdrawn(): void {
+    for (const exchange of this.#waiting) if (exchange.isWithdrawn) exchange.fail(withdrawnCode)
     if (this.#waiting.size > 0) return
     clearInterval(this.#looks)
     this.#looks = undefined
