@@ -7,8 +7,7 @@ import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import { lookup } from "#domain/locale.ts"
 import type { Recipients } from "#domain/recipients.ts"
-import { Caches } from "#memory/cache-memory.ts"
-import { ReadMemory } from "#memory/read-memory.ts"
+import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type WholeBroadcast, wholeBroadcast } from "#nats/stream/whole-broadcast.ts"
 import type { Target } from "../attempt.ts"
@@ -35,18 +34,18 @@ export interface Payload {
 
 const makePayloads = Effect.gen(function* () {
   const log = yield* EventLog
-  const memory = new ReadMemory<Payload>((yield* Caches).share("payloads"), 1)
+  const memory = new MemoryCache<Payload>((yield* Caches).share("payloads"), 1)
   return {
     /** Reads the payload of a broadcast. Undefined: LOG does not have the broadcast. */
     of: Effect.fnUntraced(function* ({ broadcast, payload }: BroadcastRef) {
       const key = String(broadcast)
-      const known = memory.find(key)
+      const known = memory.get(key)
       if (known !== undefined) return known
       const stored = yield* log.at("log", broadcast)
       const whole = stored === undefined ? undefined : yield* wholeBroadcast(log, stored, payload)
       if (whole === undefined) return undefined
       const read = readPayload(whole)
-      memory.place(key, read, read.bytes)
+      memory.set(key, read, read.bytes)
       return read
     })
   }

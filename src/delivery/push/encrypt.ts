@@ -26,8 +26,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { hmac } from "#basics/hmac.ts"
-import { Caches } from "#memory/cache-memory.ts"
-import { ReadMemory } from "#memory/read-memory.ts"
+import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import type { Target } from "../attempt.ts"
 
 const saltBytes = 16
@@ -251,15 +250,15 @@ export class PublicKeys extends Context.Service<
   static readonly layer = Layer.effect(
     PublicKeys,
     Effect.map(Caches, (caches) => {
-      const kept = new ReadMemory<KeyObject>(caches.share("public-keys"))
+      const kept = new MemoryCache<KeyObject>(caches.share("public-keys"))
       const imported = (p256dh: string, point: Buffer): KeyObject => {
         const key = importKey(point)
-        kept.place(p256dh, key, keptKeyBytes)
+        kept.set(p256dh, key, keptKeyBytes)
         return key
       }
       return {
         recipientOf: (p256dh, auth) =>
-          recipientOf(p256dh, auth, (point) => kept.find(p256dh) ?? imported(p256dh, point))
+          recipientOf(p256dh, auth, (point) => kept.get(p256dh) ?? imported(p256dh, point))
       }
     })
   )
