@@ -1,5 +1,6 @@
-// The target of a push: one subscription of one user.
-
+// An attempt at a push: to whom, and how it ends. Its end is read from the response (push/post.ts),
+// then judged by the state of the push service (push-service/push-service.ts), or decided before
+// anything is sent. jobs/result.ts makes the outcome of it.
 import type {
   DeadReason,
   DeferReason,
@@ -10,6 +11,7 @@ import type {
 import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import type { UserToken } from "#streams/tokens.ts"
 
+/** The target of a push: one subscription of one user. */
 export interface Target {
   readonly user: UserToken
   /** Id of the subscription. */
@@ -35,9 +37,10 @@ export const originOf = ({ stored }: Pick<Target, "stored">): string => {
   return origin !== undefined && URL.canParse(origin) ? origin : "https://invalid.invalid"
 }
 
-// A push as its push service sees it.
-
-/** The push that is about to be sent, or got a response. Its times are of the monotonic clock. */
+/**
+ * A push as its push service sees it: one that is about to be sent, or got a response. Its times
+ * are of the monotonic clock.
+ */
 export interface Push {
   /** Tells the subscriptions of this push service apart. */
   readonly subscription: string
@@ -53,10 +56,6 @@ export interface Push {
   readonly storedAt: number
   readonly sentAt: number
 }
-
-// The end of an attempt at a push: read from the response (push/post.ts), then judged by the
-// state of the push service (push-service/push-service.ts), or decided before anything is sent.
-// jobs/record.ts makes the recorded outcome of it.
 
 /** The attempt counts. Another one follows while some are left. */
 export interface Failed {

@@ -118,17 +118,15 @@ export const countRecorded = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) 
   })
 
 /** Writes removals, retry jobs and strikes, after the outcome. False: some are postponed. */
-export const writeFollowUps = Effect.fn("delivery.follow")(
-  (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => follow(ref, list, weigh(ref, list))
-)
+export const writeFollowUps = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+  follow(ref, list, weigh(ref, list))
 
 /**
  * Writes what an earlier delivery, whose outcome this one finds, may have postponed. A second write
  * changes nothing. False: some are postponed still.
  */
-export const writeFollowUpsAgain = Effect.fn("delivery.followAgain")(
-  (ref: BroadcastRef, list: ReadonlyArray<Recorded>) => follow(ref, list, weighAgain(ref, list))
-)
+export const writeFollowUpsAgain = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+  follow(ref, list, weighAgain(ref, list))
 
 /**
  * Each write stands alone: a LOG without room must not keep retries out of WORK. Returns false if

@@ -15,14 +15,6 @@ import { otherPushService, pushServiceAt } from "#domain/subscription/push-servi
 import type { Stored } from "#nats/stream/stored.ts"
 import { type Attempt, type Deferred, type Failed, originOf, type Target } from "../attempt.ts"
 
-/** A result and the subscription it is for. */
-export interface Recorded {
-  readonly target: Target
-  readonly result: PushResult
-  /** The run of the broadcast that first attempted the push. Absent: the one of the job. */
-  readonly firstRun?: number
-}
-
 /** An attempt, and what its outcome depends on. */
 export interface Attempted {
   readonly target: Target
@@ -40,18 +32,27 @@ export interface Attempted {
   readonly locale?: string | undefined
 }
 
-type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
-
-/** The host of a push service, for metrics and names. */
-export const hostOf = (target: Pick<Target, "stored">): string =>
-  URL.parse(originOf(target))?.hostname ?? ""
-
-/** The member `service` of the result of a push. */
-const serviceMember = (target: Partial<Target>): Pick<PushResult, "service"> => {
-  const { stored } = target
-  const service = target.service ?? (stored ? pushServiceAt(hostOf({ stored })) : otherPushService)
-  return service === otherPushService ? {} : { service }
+/** Returns the outcome of a push after an attempt. */
+export const resultOf = (attempted: Attempted): PushResult => {
+  const { at, attempt, locale, number, target } = attempted
+  const { millis, status } = attempt
+  const counts = attempt.kind !== "deferred" && attempt.kind !== "expired"
+  const base: Base = {
+    user: target.user,
+    subscription: target.id,
+    ...(status === undefined ? {} : { status }),
+    attempt: counts ? number : number - 1,
+    millis,
+    at,
+    ...serviceMember(target),
+    ...(locale === undefined ? {} : { locale })
+  }
+  if (attempt.kind === "deferred") return deferredResult(base, attempt, attempted)
+  if (attempt.kind === "failed") return failedResult(base, attempt, attempted)
+  return { ...base, fate: attempt.kind, reason: attempt.reason }
 }
+
+type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
 
 /** The wait is spread by up to a tenth, so that deferred pushes do not all come back at once. */
 const deferredResult = (
@@ -81,26 +82,6 @@ const failedResult = (
   return { ...base, fate: "retrying", reason, nextAt }
 }
 
-/** Returns the outcome of a push after an attempt. */
-export const resultOf = (attempted: Attempted): PushResult => {
-  const { at, attempt, locale, number, target } = attempted
-  const { millis, status } = attempt
-  const counts = attempt.kind !== "deferred" && attempt.kind !== "expired"
-  const base: Base = {
-    user: target.user,
-    subscription: target.id,
-    ...(status === undefined ? {} : { status }),
-    attempt: counts ? number : number - 1,
-    millis,
-    at,
-    ...serviceMember(target),
-    ...(locale === undefined ? {} : { locale })
-  }
-  if (attempt.kind === "deferred") return deferredResult(base, attempt, attempted)
-  if (attempt.kind === "failed") return failedResult(base, attempt, attempted)
-  return { ...base, fate: attempt.kind, reason: attempt.reason }
-}
-
 export type UnsentEnd =
   | { readonly fate: "gone"; readonly reason: "left" | "moved" }
   | { readonly fate: "dead"; readonly reason: "suspended" | "internal" }
@@ -124,6 +105,25 @@ export const unsentResult = (
   return { user, subscription, attempt, millis: 0, at, ...serviceMember(target), ...end }
 }
 
+/** The host of a push service, for metrics and names. */
+export const hostOf = (target: Pick<Target, "stored">): string =>
+  URL.parse(originOf(target))?.hostname ?? ""
+
+/** The member `service` of the result of a push. */
+const serviceMember = (target: Partial<Target>): Pick<PushResult, "service"> => {
+  const { stored } = target
+  const service = target.service ?? (stored ? pushServiceAt(hostOf({ stored })) : otherPushService)
+  return service === otherPushService ? {} : { service }
+}
+
+/** A result and the subscription it is for. */
+export interface Recorded {
+  readonly target: Target
+  readonly result: PushResult
+  /** The run of the broadcast that first attempted the push. Absent: the one of the job. */
+  readonly firstRun?: number
+}
+
 /** The next attempt, as the push's last outcome says. */
 export interface NextAttempt {
   /** Number of the attempt, from 1. */
@@ -137,6 +137,26 @@ export interface NextAttempt {
   readonly readAt: number
 }
 
+/** Returns the next attempt of a retry job. `last`: the last outcome of its push alone. */
+export const nextAttemptOf = (
+  job: Pick<RetryJob, "attempts" | "firstRun" | "reason" | "run">,
+  last: Stored | undefined,
+  readAt: number
+): NextAttempt => {
+  const previous = lastResult(last)
+  const number = (previous?.attempt ?? job.attempts) + 1
+  const former = last?.message.type === "outcome/1" ? last.message.run : job.firstRun
+  return {
+    number,
+    lastReason: previous?.reason ?? job.reason,
+    // A push that only waited in earlier runs counts in this one.
+    firstRun: number === 1 ? job.run : former,
+    seq: last?.seq ?? 0,
+    readAt
+  }
+}
+
+/** The result that the last outcome of a push alone has. */
 export const lastResult = (last: Stored | undefined): PushResult | undefined =>
   last?.message.type === "outcome/1" ? last.message.results[0] : undefined
 
@@ -174,21 +194,3 @@ export const withFormer = (
   ...(service === undefined ? {} : { service }),
   former: { reason: lastReason, attempt: number - 1 }
 })
-
-export const nextAttemptOf = (
-  job: Pick<RetryJob, "attempts" | "firstRun" | "reason" | "run">,
-  last: Stored | undefined,
-  readAt: number
-): NextAttempt => {
-  const previous = lastResult(last)
-  const number = (previous?.attempt ?? job.attempts) + 1
-  const former = last?.message.type === "outcome/1" ? last.message.run : job.firstRun
-  return {
-    number,
-    lastReason: previous?.reason ?? job.reason,
-    // A push that only waited in earlier runs counts in this one.
-    firstRun: number === 1 ? job.run : former,
-    seq: last?.seq ?? 0,
-    readAt
-  }
-}

@@ -107,7 +107,7 @@ export const isClaimed = (past: Past | Claimed): past is Claimed => "claimedAt" 
  * Writes the size of the shard before anything is sent: where that cannot be written, outcomes
  * could not be either. Fails with AppendConflict when another worker has the shard.
  */
-const claim = Effect.fn("delivery.claim")(function* (
+const claim = Effect.fnUntraced(function* (
   job: ShardJob,
   past: Past,
   { targets, withoutSubscription }: Audience

@@ -1,6 +1,7 @@
-// The connectivity breaker of one push service: after failed connections to several subscriptions
-// in a row, pushes wait instead of using up their attempts. Our own network may be the cause, so
-// other workers are not told. Pure: callers give the time.
+// The breakers of one push service. Each stops pushes for a while (open), then lets single probes
+// through (half-open) until a response closes it. The connectivity breaker opens when no response
+// comes, the credentials breaker when our credentials are refused; the budget of its probes is last.
+// Pure: callers give the time, by the monotonic clock.
 import { addBounded, makeRoom } from "#basics/bounded.ts"
 import type { RefusalReason } from "#domain/reason.ts"
 
@@ -10,7 +11,11 @@ import type { RefusalReason } from "#domain/reason.ts"
  */
 const failedInRowMax = 5
 
-/** Open `firstMillis`, then twice as long with each failed probe, at most `maxMillis`. */
+/**
+ * After failed connections to several subscriptions in a row, pushes wait instead of using up their
+ * attempts. Our own network may be the cause, so other workers are not told. Open `firstMillis`,
+ * then twice as long with each failed probe, at most `maxMillis`.
+ */
 export class ConnectivityBreaker {
   readonly #firstMillis: number
   readonly #maxMillis: number
@@ -75,9 +80,61 @@ export class ConnectivityBreaker {
   }
 }
 
-// The credentials breaker of one push service and VAPID key: when our credentials are refused,
-// pushes wait, and only probes of different users pass until one is accepted. A fault of ours, or
-// of the push service, must never cost a subscriber. Pure: callers give the time.
+/** Other pushes wait this long for a probe. If its response proves nothing, the next one probes. */
+const probeMillisMin = 1_000
+
+/** Open: nothing is sent. Half-open: probes are. */
+type CircuitState = "closed" | "half-open" | "open"
+
+/** Open for a while, then half-open until it is closed or opened again. */
+class CircuitBreaker {
+  #openUntil: number | undefined
+  #probeMillis = probeMillisMin
+  #probedUntil = 0
+
+  stateAt(now: number): CircuitState {
+    const end = this.#openUntil
+    return end === undefined ? "closed" : now < end ? "open" : "half-open"
+  }
+
+  /** Undefined: a push may be sent; {@link probes} says that it is. Else the time to come back. */
+  deferral(now: number): number | undefined {
+    const end = this.#openUntil
+    if (end === undefined) return undefined
+    if (now < end) return end
+    return now < this.#probedUntil ? this.#probedUntil : undefined
+  }
+
+  /** Notes that a push is sent. Returns whether it is a probe, for which others wait. */
+  probes(now: number): boolean {
+    if (this.#openUntil === undefined) return false
+    this.#probedUntil = now + this.#probeMillis
+    return true
+  }
+
+  /** Notes that the last probe was not sent after all: the next push may be one. */
+  giveBack(): void {
+    this.#probedUntil = 0
+  }
+
+  open(millis: number, now: number): void {
+    this.#openUntil = now + millis
+    this.#probeMillis = Math.max(probeMillisMin, millis / 10)
+    this.#probedUntil = 0
+  }
+
+  /** Returns whether it was not closed before. */
+  close(): boolean {
+    const closes = this.#openUntil !== undefined
+    this.#openUntil = undefined
+    return closes
+  }
+
+  /** Returns the time from which probes may pass; undefined while closed. */
+  get openUntil(): number | undefined {
+    return this.#openUntil
+  }
+}
 
 /**
  * A 2xx this recent proves that our key is good. A refusal may then concern one subscription alone.
@@ -104,6 +161,11 @@ interface CheckedPush {
   readonly storedAt: number
 }
 
+/**
+ * Of one VAPID key: when our credentials are refused, pushes wait, and only probes of different
+ * users pass until one is accepted. A fault of ours, or of the push service, must never cost a
+ * subscriber.
+ */
 export class CredentialsBreaker {
   readonly #openMillis: number
   readonly #circuit = new CircuitBreaker()
@@ -221,11 +283,6 @@ export class CredentialsBreaker {
   }
 }
 
-// The probe budget of a credentials breaker: probes pass at growing intervals, of different users
-// first, so that one user's broken subscriptions cannot hide a healthy one. Trusted users have
-// intervals of their own, so that made-up ones cannot hide a genuine one. Pure: callers give the
-// time, by the monotonic clock.
-
 /** The interval widens by its first value with each so many probes. */
 const probesPerStep = 100
 const probesAtOnce = 3
@@ -236,58 +293,12 @@ const usersMax = 10_000
 /** Within so many times `openMillis`, all users that wait for their first probe get one. */
 const untriedWaitMax = 5
 
-/** Intervals between probes, and the users that wait for their first one. */
-class Pace {
-  readonly #openMillis: number
-  readonly #gapMillisMax: number
-  readonly #waiting = new Set<string>()
-  /** The most that have waited at once. */
-  #most = 0
-  #stepMillis: number
-  #probes = 0
-  #nextAt: number
-  /** The last time given to a push to come back, so that pushes come one after the other. */
-  #slotAt: number
-
-  constructor(openMillis: number, stepMillis: number, now: number) {
-    this.#openMillis = openMillis
-    this.#gapMillisMax = Math.max(1, Math.round(openMillis / 10))
-    this.#stepMillis = stepMillis
-    this.#nextAt = now + (1 + probesAtOnce) * this.#gap(false)
-    this.#slotAt = this.#nextAt
-  }
-
-  slowDown(stepMillis: number): void {
-    this.#stepMillis = stepMillis
-  }
-
-  /** Undefined: the probe passes. Else the time to come back. `isFirst`: of its user. */
-  admit(user: string, isFirst: boolean, now: number): number | undefined {
-    // Pushes come back a little early or late, so a few probes may follow each other at once.
-    if (now >= this.#nextAt - probesAtOnce * this.#gap(isFirst)) {
-      this.#probes += 1
-      this.#nextAt = Math.max(this.#nextAt, now) + this.#gap(isFirst)
-      if (this.#waiting.delete(user) && this.#waiting.size === 0) this.#most = 0
-      return undefined
-    }
-    if (isFirst) {
-      addBounded(this.#waiting, user, usersMax)
-      this.#most = Math.max(this.#most, this.#waiting.size)
-    }
-    const next = Math.max(this.#slotAt, this.#nextAt) + this.#gap(isFirst)
-    this.#slotAt = Math.min(next, now + this.#openMillis)
-    return this.#slotAt
-  }
-
-  #gap(isFirst: boolean): number {
-    const widened = Math.round(this.#stepMillis * (1 + this.#probes / probesPerStep))
-    const gap = Math.min(widened, this.#gapMillisMax)
-    if (!isFirst || this.#most === 0) return gap
-    return Math.min(gap, Math.max(1, Math.floor((untriedWaitMax * this.#openMillis) / this.#most)))
-  }
-}
-
-/** `openMillis`: the longest wait of a push, and ten times the longest interval. */
+/**
+ * Probes pass at growing intervals, of different users first, so that one user's broken
+ * subscriptions cannot hide a healthy one. Trusted users have intervals of their own, so that
+ * made-up ones cannot hide a genuine one. `openMillis`: the longest wait of a push, and ten times
+ * the longest interval.
+ */
 class ProbeBudget {
   readonly #openMillis: number
   readonly #refused = new Map<string, { readonly waitMillis: number; readonly until: number }>()
@@ -356,60 +367,53 @@ class ProbeBudget {
   }
 }
 
-// A circuit breaker: it stops pushes for a while, then lets single probes through (half-open).
-// Pure: callers give the time.
+/** Intervals between probes, and the users that wait for their first one. */
+class Pace {
+  readonly #openMillis: number
+  readonly #gapMillisMax: number
+  readonly #waiting = new Set<string>()
+  /** The most that have waited at once. */
+  #most = 0
+  #stepMillis: number
+  #probes = 0
+  #nextAt: number
+  /** The last time given to a push to come back, so that pushes come one after the other. */
+  #slotAt: number
 
-/** Other pushes wait this long for a probe. If its response proves nothing, the next one probes. */
-const probeMillisMin = 1_000
-
-/** Open: nothing is sent. Half-open: probes are. */
-type CircuitState = "closed" | "half-open" | "open"
-
-class CircuitBreaker {
-  #openUntil: number | undefined
-  #probeMillis = probeMillisMin
-  #probedUntil = 0
-
-  stateAt(now: number): CircuitState {
-    const end = this.#openUntil
-    return end === undefined ? "closed" : now < end ? "open" : "half-open"
+  constructor(openMillis: number, stepMillis: number, now: number) {
+    this.#openMillis = openMillis
+    this.#gapMillisMax = Math.max(1, Math.round(openMillis / 10))
+    this.#stepMillis = stepMillis
+    this.#nextAt = now + (1 + probesAtOnce) * this.#gap(false)
+    this.#slotAt = this.#nextAt
   }
 
-  /** Undefined: a push may be sent; {@link probes} says that it is. Else the time to come back. */
-  deferral(now: number): number | undefined {
-    const end = this.#openUntil
-    if (end === undefined) return undefined
-    if (now < end) return end
-    return now < this.#probedUntil ? this.#probedUntil : undefined
+  slowDown(stepMillis: number): void {
+    this.#stepMillis = stepMillis
   }
 
-  /** Notes that a push is sent. Returns whether it is a probe, for which others wait. */
-  probes(now: number): boolean {
-    if (this.#openUntil === undefined) return false
-    this.#probedUntil = now + this.#probeMillis
-    return true
+  /** Undefined: the probe passes. Else the time to come back. `isFirst`: of its user. */
+  admit(user: string, isFirst: boolean, now: number): number | undefined {
+    // Pushes come back a little early or late, so a few probes may follow each other at once.
+    if (now >= this.#nextAt - probesAtOnce * this.#gap(isFirst)) {
+      this.#probes += 1
+      this.#nextAt = Math.max(this.#nextAt, now) + this.#gap(isFirst)
+      if (this.#waiting.delete(user) && this.#waiting.size === 0) this.#most = 0
+      return undefined
+    }
+    if (isFirst) {
+      addBounded(this.#waiting, user, usersMax)
+      this.#most = Math.max(this.#most, this.#waiting.size)
+    }
+    const next = Math.max(this.#slotAt, this.#nextAt) + this.#gap(isFirst)
+    this.#slotAt = Math.min(next, now + this.#openMillis)
+    return this.#slotAt
   }
 
-  /** Notes that the last probe was not sent after all: the next push may be one. */
-  giveBack(): void {
-    this.#probedUntil = 0
-  }
-
-  open(millis: number, now: number): void {
-    this.#openUntil = now + millis
-    this.#probeMillis = Math.max(probeMillisMin, millis / 10)
-    this.#probedUntil = 0
-  }
-
-  /** Returns whether it was not closed before. */
-  close(): boolean {
-    const closes = this.#openUntil !== undefined
-    this.#openUntil = undefined
-    return closes
-  }
-
-  /** Returns the time from which probes may pass; undefined while closed. */
-  get openUntil(): number | undefined {
-    return this.#openUntil
+  #gap(isFirst: boolean): number {
+    const widened = Math.round(this.#stepMillis * (1 + this.#probes / probesPerStep))
+    const gap = Math.min(widened, this.#gapMillisMax)
+    if (!isFirst || this.#most === 0) return gap
+    return Math.min(gap, Math.max(1, Math.floor((untriedWaitMax * this.#openMillis) / this.#most)))
   }
 }

@@ -28,20 +28,11 @@ const rotationMillis = 24 * 60 * 60_000
 /** After this long, the breaker shows whether a refused push was refused alone. */
 const lookAgainMillis = 1_000
 
-const deferred = (reason: DeferReason, waitMillis: number): Deferred => ({
-  kind: "deferred",
-  reason,
-  waitMillis
-})
-
-const massGoneWait = ({ acceptedAt }: Push, now: number): Deferred =>
-  deferred("mass-gone", goneMillis(now - acceptedAt))
-
-/** Our VAPID key or token was refused: by the origin, or for one subscription of another key. */
-const isRefusal = (
-  result: AttemptResult
-): result is { readonly kind: "failed"; readonly reason: RefusalReason } =>
-  result.kind === "failed" && (result.reason === "credentials" || result.reason === "key-mismatch")
+/** A line of the log. */
+export interface Notice {
+  readonly level: "info" | "warn" | "error"
+  readonly text: string
+}
 
 export class PushService {
   readonly origin: string
@@ -263,16 +254,27 @@ export class PushService {
   }
 }
 
-// The lines of the log about one push service: one when something begins or ends.
-// Lines name the host and the reason, never an endpoint.
+const deferred = (reason: DeferReason, waitMillis: number): Deferred => ({
+  kind: "deferred",
+  reason,
+  waitMillis
+})
 
-export interface Notice {
-  readonly level: "info" | "warn" | "error"
-  readonly text: string
-}
+const massGoneWait = ({ acceptedAt }: Push, now: number): Deferred =>
+  deferred("mass-gone", goneMillis(now - acceptedAt))
+
+/** Our VAPID key or token was refused: by the origin, or for one subscription of another key. */
+const isRefusal = (
+  result: AttemptResult
+): result is { readonly kind: "failed"; readonly reason: RefusalReason } =>
+  result.kind === "failed" && (result.reason === "credentials" || result.reason === "key-mismatch")
 
 const none: ReadonlyArray<Notice> = []
 
+/**
+ * The lines of the log about one push service: one when something begins or ends. They name the
+ * host and the reason, never an endpoint.
+ */
 class Notices {
   readonly #host: string
   #notices: Array<Notice> = []

@@ -1,13 +1,12 @@
+// How many pushes to one push service may be under way: its send window. The others wait in its
+// queue. The window grows while pushes wait for it, and this process has time for more. It follows
+// 429s as TCP follows loss (RFC 5681): halve the window when the push service throttles us, widen it
+// by a little for each window of pushes that it took. One throttled subscription changes nothing;
+// several at a time do. Sending stops only while a Retry-After says so, or when the push service
+// throttles us though one push at a time is sent.
 import { performance } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
-
-// The send window of one push service: how many pushes may be under way. The window grows while
-// pushes wait for it. It follows 429s as TCP follows loss (RFC 5681): halve the window when the
-// push service throttles us, widen it by a little for each window of pushes that it took. One
-// throttled subscription changes nothing; several at a time do. Sending stops only while a
-// Retry-After says so, or when the push service throttles us though one push at a time is sent.
-// Pure: callers give the time.
 
 /** Enough for 5,000 pushes a second to a push service that responds within 10 ms. */
 const windowStart = 64
@@ -41,6 +40,7 @@ export interface Narrowed {
 const clampedWait = (retryAfterMillis: number) =>
   Math.min(Math.max(1_000, retryAfterMillis), closedMillisMax)
 
+/** Callers give the time, by the monotonic clock. */
 export class SendWindow {
   readonly #windowMax: number
   readonly #closedMillis: number
@@ -153,10 +153,6 @@ export class SendWindow {
   }
 }
 
-// The send queue of one push service: at most its window of pushes is under way, the others wait
-// here. The queue of a slowed push service is short, so that pushes of the same shard to other push
-// services do not wait behind it. A push that does not fit waits in WORK.
-
 /** Delay before a push that did not fit is tried again: at least 1 s, at most 60 s. */
 const fullMillisMin = 1_000
 const fullMillisMax = 60_000
@@ -172,7 +168,9 @@ export const fullMillis = (ageMillis: number): number =>
 const queueMax = 64
 
 /**
- * `max`: the widest window. `windowNow` returns how many pushes may be under way, `isSlowed`
+ * The send queue: at most the window of pushes is under way, the others wait here. The queue of a
+ * slowed push service is short, so that pushes of the same shard to other push services do not wait
+ * behind it. A push that does not fit waits in WORK. `max`: the widest window. `windowNow` returns how many pushes may be under way, `isSlowed`
  * whether the push service allows fewer than are needed.
  */
 export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => boolean) => {
@@ -209,14 +207,13 @@ export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => 
   }
 }
 
-// Event-loop headroom: whether this process has time for more pushes. When it is always busy, more
-// pushes under way bring no speed, only more connections and memory.
-
 const measuredMillis = 50
 const busyShareMax = 0.95
 
 /**
  * Returns a function that tells whether the event loop was idle for 5 % of the last 50 ms or more.
+ * In a process that is always busy, more pushes under way bring no speed, only more connections and
+ * memory.
  */
 export const makeHeadroom = (): (() => boolean) => {
   let last = performance.eventLoopUtilization()

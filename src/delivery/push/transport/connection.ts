@@ -175,9 +175,6 @@ export class Connection extends Client {
   }
 }
 
-// Opens connections to one push service, few at the same time: a TLS handshake takes about 1 ms of
-// the CPU, and all of those under way take it at once.
-
 type Connector = buildConnector.connector
 type Arguments = Parameters<Connector>
 
@@ -190,7 +187,8 @@ const openingMax = 8
 const failuresMax = 32
 
 /**
- * `connect`: what opens one. `unreachable` is called when the only one under way fails, or 32 in a
+ * Opens connections to one push service, few at the same time: a TLS handshake takes about 1 ms of
+ * the CPU, and all of those under way take it at once. `connect`: what opens one. `unreachable` is called when the only one under way fails, or 32 in a
  * row; those that wait for their turn fail then.
  */
 export const fewAtATime = (

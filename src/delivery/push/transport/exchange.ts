@@ -16,6 +16,27 @@ export interface Request {
   readonly waitMillisMax?: number
 }
 
+export interface Answer {
+  readonly status: number
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The first bytes of the body, read for errors only. */
+  readonly body: string
+}
+
+/** A response, and how long its request waited for a connection. */
+export interface Received extends Answer {
+  readonly waitedMillis: number
+}
+
+/** The code of the error that prevented a response. */
+export interface NoAnswer {
+  readonly error: string
+}
+
+/** The end of a request to a push service; ../post.ts says what it means. */
+export type PushResponse = Received | NoAnswer
+
 /** The error of a request that was withdrawn before a connection took it, and so not sent. */
 export const withdrawnCode = "BELLCAST_WITHDRAWN"
 
@@ -201,29 +222,6 @@ export class Exchange implements Carried {
 /** The code of an error, fit for post.ts. */
 export const codeOf = (error: unknown): string =>
   (error as NodeJS.ErrnoException | null)?.code ?? "UNKNOWN"
-
-// The end of one request: the transport makes it, ../post.ts says what it means.
-
-export interface Answer {
-  readonly status: number
-  /** Lower-case names. */
-  readonly headers: Readonly<Record<string, string>>
-  /** The first bytes of the body, read for errors only. */
-  readonly body: string
-}
-
-/** A response, and how long its request waited for a connection. */
-export interface Received extends Answer {
-  readonly waitedMillis: number
-}
-
-/** The code of the error that prevented a response. */
-export interface NoAnswer {
-  readonly error: string
-}
-
-/** The end of a request to a push service. */
-export type PushResponse = Received | NoAnswer
 
 // Cancels the HTTP/2 streams of pushes that are given up. undici calls `stream.close()` and then
 // destroys the stream. Without a code Node.js holds RST_STREAM back until the body is sent, and a

@@ -207,9 +207,6 @@ export class Peer {
   }
 }
 
-// When a push service that sends too much is left alone, whatever it responds between. Pure:
-// callers give the time, by the monotonic clock.
-
 /** A block begins with this many connections that received too much within a minute. */
 const excessesMax = 5
 const excessesMillis = 60_000
@@ -219,6 +216,10 @@ const maxMillis = 10 * 60_000
 /** After a block the next excess blocks again, until there was none for so long. */
 const forgetMillis = 60 * 60_000
 
+/**
+ * When a push service that sends too much is left alone, whatever it responds between. Callers give
+ * the time, by the monotonic clock.
+ */
 export class Penalty {
   #excesses: ReadonlyArray<number> = []
   #lastAt = Number.NEGATIVE_INFINITY
