@@ -1,8 +1,8 @@
 // The delivery stage: handles jobs of shards and retries, and changes of the states of broadcasts.
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { States } from "#broadcasts/states.ts"
 import { Settings } from "#config"
-import { States } from "#nats/follower/states.ts"
 import { Consumers, keep } from "#nats/stream/consumer.ts"
 import { handleChange } from "./changes/changes.ts"
 import { Draining } from "./draining.ts"

@@ -2,12 +2,12 @@
 // kept where no end can be recorded; one that it cannot handle because NATS is away is neither.
 import { Effect, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
+import { States } from "#broadcasts/states.ts"
 import { giveUpRetry } from "#delivery/jobs/retry.ts"
 import { keepShard } from "#delivery/jobs/shard.ts"
 import type { RetryJob, ShardJob } from "#domain/job.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { unavailable } from "#nats/connection/errors.ts"
-import { States } from "#nats/follower/states.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { Consumers, done, keep, never } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

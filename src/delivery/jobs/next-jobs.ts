@@ -3,11 +3,11 @@
 // its run. Appended twice, a job is there once.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { States } from "#broadcasts/states.ts"
 import type { Order } from "#domain/broadcast-state.ts"
 import { shardBehind } from "#domain/job.ts"
 import type { Message } from "#domain/messages/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import { States } from "#nats/follower/states.ts"
 import { type Delivery, done } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"

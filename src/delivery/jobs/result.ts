@@ -1,6 +1,6 @@
-// The result of a push, as its outcome has it: after an attempt (delivered, ended, or tried again and
-// when), or without one. Read back, it says when the next attempt is made, and which one that is.
-// Pure.
+// The result of a push, as its outcome has it: after an attempt (delivered, ended, or tried again
+// and when), or without one. Read back, it says when the next attempt is made, and which one that
+// is. Pure.
 import {
   attemptsMaxOf,
   type BroadcastRef,

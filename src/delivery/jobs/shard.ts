@@ -1,7 +1,7 @@
-// Shard job -> pushes -> outcomes. Reads the payload and who the shard goes to, claims the shard for
-// this delivery of its job, with what earlier deliveries recorded, sends its pushes, and has their
-// results recorded. A push is sent only with a permit, and only while a stored outcome proves that
-// the shard is still this worker's.
+// Shard job -> pushes -> outcomes. Reads the payload and who the shard goes to, claims the shard
+// for this delivery of its job, with what earlier deliveries recorded, sends its pushes, and has
+// their results recorded. A push is sent only with a permit, and only while a stored outcome proves
+// that the shard is still this worker's.
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -9,6 +9,7 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
+import { States } from "#broadcasts/states.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
@@ -16,7 +17,6 @@ import type { Message } from "#domain/messages/messages.ts"
 import { pushKey } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
-import { States } from "#nats/follower/states.ts"
 import { type Delivery, done, hindered, keep, later, never } from "#nats/stream/consumer.ts"
 import type { Target } from "../attempt.ts"
 import { Draining } from "../draining.ts"
@@ -292,9 +292,9 @@ interface Batch {
 
 /**
  * Begins the pushes of all shards in small batches, one for each turn of the event loop: those of
- * one shard `sealedAtOnce` at a time, of several small ones as many together. All at once, the first
- * would leave the process after the last is encrypted: 60 microseconds each. The broadcasts that
- * wait take turns.
+ * one shard `sealedAtOnce` at a time, of several small ones as many together. All at once, the
+ * first would leave the process after the last is encrypted: 60 microseconds each. The broadcasts
+ * that wait take turns.
  */
 export class PushBatches extends Context.Service<
   PushBatches,

@@ -1,7 +1,7 @@
 // The breakers of one push service. Each stops pushes for a while (open), then lets single probes
 // through (half-open) until a response closes it. The connectivity breaker opens when no response
-// comes, the credentials breaker when our credentials are refused; the budget of its probes is last.
-// Pure: callers give the time, by the monotonic clock.
+// comes, the credentials breaker when our credentials are refused; the budget of its probes is
+// last. Pure: callers give the time, by the monotonic clock.
 import { addBounded, makeRoom } from "#basics/bounded.ts"
 import type { RefusalReason } from "#domain/reason.ts"
 

@@ -1,8 +1,8 @@
 // Which responses "gone" (404, 410) of one push service are believed. Believing a wrong one removes
 // a healthy subscription; believing none keeps sending to dead ones. Pure: callers give the time.
 //
-// - The mass-gone guard holds when most responses say "gone": then the service, or a captive proxy or
-//   wrong DNS entry before it, is in trouble, not the subscriptions. So does a long row of them
+// - The mass-gone guard holds when most responses say "gone": then the service, or a captive proxy
+//   or wrong DNS entry before it, is in trouble, not the subscriptions. So does a long row of them
 //   without any 2xx: a captive proxy may begin in the middle of a broadcast.
 // - A subscription that no push was ever accepted for loses nothing. While the push service takes
 //   other pushes, such a "gone" is believed at once and not counted: made-up subscriptions must not

@@ -1,9 +1,9 @@
 // How many pushes to one push service may be under way: its send window. The others wait in its
 // queue. The window grows while pushes wait for it, and this process has time for more. It follows
-// 429s as TCP follows loss (RFC 5681): halve the window when the push service throttles us, widen it
-// by a little for each window of pushes that it took. One throttled subscription changes nothing;
-// several at a time do. Sending stops only while a Retry-After says so, or when the push service
-// throttles us though one push at a time is sent.
+// 429s as TCP follows loss (RFC 5681): halve the window when the push service throttles us, widen
+// it by a little for each window of pushes that it took. One throttled subscription changes
+// nothing; several at a time do. Sending stops only while a Retry-After says so, or when the push
+// service throttles us though one push at a time is sent.
 import { performance } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
@@ -170,8 +170,9 @@ const queueMax = 64
 /**
  * The send queue: at most the window of pushes is under way, the others wait here. The queue of a
  * slowed push service is short, so that pushes of the same shard to other push services do not wait
- * behind it. A push that does not fit waits in WORK. `max`: the widest window. `windowNow` returns how many pushes may be under way, `isSlowed`
- * whether the push service allows fewer than are needed.
+ * behind it. A push that does not fit waits in WORK. `max`: the widest window. `windowNow` returns
+ * how many pushes may be under way, `isSlowed` whether the push service allows fewer than are
+ * needed.
  */
 export const makeQueue = (max: number, windowNow: () => number, isSlowed: () => boolean) => {
   const slots = new FairSemaphore<number>(max)

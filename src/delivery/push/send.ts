@@ -179,7 +179,8 @@ type NoTry = "expired" | "late"
  * Returns the response to the last request of an attempt, given that to its first one, which did
  * not deliver. Some responses deserve another request at once: with another VAPID key, with a fresh
  * token, without the topic, over another connection. "expired": the push expired with keys left to
- * try, so the mismatches prove nothing. "late": the attempt has lasted too long for another request.
+ * try, so the mismatches prove nothing. "late": the attempt has lasted too long for another
+ * request.
  */
 export const tryFurther = Effect.fnUntraced(function* (request: Request, first: Received) {
   const isMismatch = first.result.reason === "key-mismatch"

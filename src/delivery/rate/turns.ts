@@ -6,9 +6,9 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
+import { States } from "#broadcasts/states.ts"
 import { monotonicMillis } from "#clock/monotonic.ts"
 import type { BroadcastRef } from "#domain/job.ts"
-import { States } from "#nats/follower/states.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { Draining } from "../draining.ts"
 import { intervalOf, Limit, type LimitedRef, reserve, unusedMillisMax } from "./limit.ts"
@@ -68,8 +68,8 @@ export class Turns extends Context.Service<
 }
 
 /**
- * Runs `attempt` when it is the turn of a push: at once if the broadcast has no rate, or if the push
- * is not to be sent. An attempt that fails with "late" is repeated at its next turn.
+ * Runs `attempt` when it is the turn of a push: at once if the broadcast has no rate, or if the
+ * push is not to be sent. An attempt that fails with "late" is repeated at its next turn.
  */
 export const inTurn = <A, E, R>(
   job: BroadcastRef,

@@ -19,6 +19,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
 import { filters } from "#streams/subjects.ts"
 import { type ChannelToken, isInShard, type UserToken } from "#streams/tokens.ts"
+import { eachList, registrationsUnder } from "#subscriptions/audience.ts"
 import { removedData, type Target } from "../attempt.ts"
 
 export interface Audience {

@@ -188,8 +188,9 @@ const failuresMax = 32
 
 /**
  * Opens connections to one push service, few at the same time: a TLS handshake takes about 1 ms of
- * the CPU, and all of those under way take it at once. `connect`: what opens one. `unreachable` is called when the only one under way fails, or 32 in a
- * row; those that wait for their turn fail then.
+ * the CPU, and all of those under way take it at once. `connect`: what opens one. `unreachable` is
+ * called when the only one under way fails, or 32 in a row; those that wait for their turn fail
+ * then.
  */
 export const fewAtATime = (
   connect: Connector,
