@@ -2,7 +2,7 @@
 // process by more than was asked for.
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { ServiceClock } from "#clock/service-clock.ts"
+import { ServiceClock } from "#clock/clocks.ts"
 import { waitOf } from "#delivery/jobs/result.ts"
 import { clockAhead } from "#delivery/push/post.ts"
 import type { RetryJob } from "#domain/job.ts"

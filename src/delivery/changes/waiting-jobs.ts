@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
-import type { Message } from "#domain/messages/messages.ts"
+import type { Message } from "#domain/messages.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { HandlerProgress } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"

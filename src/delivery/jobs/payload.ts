@@ -4,9 +4,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type WholeBroadcast, wholeBroadcast } from "#broadcasts/whole-broadcast.ts"
-import { type BroadcastBody, payloadOf } from "#domain/broadcast.ts"
+import { type BroadcastBody, lookupLocale, payloadOf } from "#domain/broadcast.ts"
 import type { BroadcastRef } from "#domain/job.ts"
-import { lookup } from "#domain/locale.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -67,7 +66,9 @@ const readPayload = ({ body, to }: WholeBroadcast): Payload => {
   )
   const variantOf = ({ stored }: Target) => {
     const { locale } = stored.data
-    return lookup(typeof locale === "string" ? locale : "", (tag) => variants.get(tag)) ?? others
+    return (
+      lookupLocale(typeof locale === "string" ? locale : "", (tag) => variants.get(tag)) ?? others
+    )
   }
   return {
     variantOf: variants.size === 0 ? () => others : variantOf,

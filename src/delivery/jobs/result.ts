@@ -11,7 +11,7 @@ import {
 } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { StoredReason } from "#domain/reason.ts"
-import { otherPushService, pushServiceAt } from "#domain/subscription/push-services.ts"
+import { otherPushService, pushServiceAt } from "#domain/subscription/endpoint.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type Attempt, type Deferred, type Failed, originOf, type Target } from "../attempt.ts"
 

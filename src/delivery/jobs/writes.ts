@@ -4,7 +4,7 @@
 // neither permits nor memory, and a crash loses nothing.
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import { monotonicMillis } from "#clock/monotonic.ts"
+import { monotonicMillis } from "#clock/clocks.ts"
 import { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Ack, hindered, leave } from "#nats/stream/consumer.ts"
 import { Space } from "#nats/watch/space.ts"

@@ -3,7 +3,7 @@
 // are given. A process moves that time on by its own turns, over the revision that it read. So no
 // two processes give the same turn, and no process has to live for others to send.
 import * as Effect from "effect/Effect"
-import { moment, monotonicOf } from "#clock/moment.ts"
+import { moment, monotonicOf } from "#clock/clocks.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import type { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"

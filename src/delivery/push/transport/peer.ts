@@ -6,9 +6,7 @@ import { createSecureContext } from "node:tls"
 import buildConnector from "undici/lib/core/connect.js"
 import Pool from "undici/lib/dispatcher/pool.js"
 import type { Lookup } from "#basics/address-filter.ts"
-import type { HttpProxy } from "#basics/outgoing.ts"
-import { connectorOver } from "#basics/outgoing.ts"
-import type { HttpProxy } from "#basics/proxy.ts"
+import { connectorOver, type HttpProxy } from "#basics/outgoing.ts"
 import {
   bodyWindowBytes,
   Connection,
