@@ -24,51 +24,6 @@ export class ApiPort extends Context.Service<ApiPort, { current: number | undefi
   static readonly layer = Layer.sync(ApiPort, () => ({ current: undefined }))
 }
 
-/** The request of which Node.js hands over only the first line. */
-const requestOfLine = (method: string, target: string, port: number): ApiRequest => ({
-  method,
-  target,
-  headers: {},
-  received: {},
-  hasBody: false,
-  body: () => Effect.succeed(new Uint8Array()),
-  reserveResponseBytes: () => true,
-  batched: false,
-  address: "",
-  fromTrustedProxy: false,
-  port,
-  isRepeated: () => false
-})
-
-/** Warns of settings by which fewer people have rights than an operator may have meant. */
-const warnOfRights = Effect.fnUntraced(function* (
-  policies: ReadonlyArray<{ readonly name: string }>
-) {
-  const settings = yield* Settings
-  if (settings.channelWritePrincipals.length === 0)
-    yield* Effect.logWarning(
-      "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP only those may publish whom " +
-        "`bellcast permissions` names for a channel, and tokens of `bellcast token`"
-    )
-  const principalsOf = {
-    CHANNEL_WRITE_PRINCIPALS: settings.channelWritePrincipals.map(({ principal }) => principal),
-    CHANNEL_REGISTER_PRINCIPALS: settings.channelRegisterPrincipals.map(
-      ({ principal }) => principal
-    ),
-    USER_WRITE_PRINCIPALS: settings.userWritePrincipals,
-    OPERATOR_PRINCIPALS: settings.operatorPrincipals
-  }
-  for (const [setting, principals] of Object.entries(principalsOf)) {
-    const named = new Set(principals.flatMap((principal) => policyOf(principal) ?? []))
-    for (const name of [natsPolicy, ...policies.map(({ name }) => name)]) named.delete(name)
-    if (named.size > 0)
-      yield* Effect.logWarning(
-        `BELLCAST_${setting} names users of policies that are off ` +
-          `(${[...named].join(", ")}): BELLCAST_AUTH_POLICIES does not name these`
-      )
-  }
-})
-
 /** Serves HTTP and requests on NATS for as long as the layer lives. */
 export const gatewayLayer = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -105,3 +60,48 @@ export const gatewayLayer = Layer.effectDiscard(
     yield* serveNats
   })
 ).pipe(Layer.provide(pipelineLayer), Layer.provide([GatewaySettings.layer, States.layer]))
+
+/** Warns of settings by which fewer people have rights than an operator may have meant. */
+const warnOfRights = Effect.fnUntraced(function* (
+  policies: ReadonlyArray<{ readonly name: string }>
+) {
+  const settings = yield* Settings
+  if (settings.channelWritePrincipals.length === 0)
+    yield* Effect.logWarning(
+      "BELLCAST_CHANNEL_WRITE_PRINCIPALS is empty: over HTTP only those may publish whom " +
+        "`bellcast permissions` names for a channel, and tokens of `bellcast token`"
+    )
+  const principalsOf = {
+    CHANNEL_WRITE_PRINCIPALS: settings.channelWritePrincipals.map(({ principal }) => principal),
+    CHANNEL_REGISTER_PRINCIPALS: settings.channelRegisterPrincipals.map(
+      ({ principal }) => principal
+    ),
+    USER_WRITE_PRINCIPALS: settings.userWritePrincipals,
+    OPERATOR_PRINCIPALS: settings.operatorPrincipals
+  }
+  for (const [setting, principals] of Object.entries(principalsOf)) {
+    const named = new Set(principals.flatMap((principal) => policyOf(principal) ?? []))
+    for (const name of [natsPolicy, ...policies.map(({ name }) => name)]) named.delete(name)
+    if (named.size > 0)
+      yield* Effect.logWarning(
+        `BELLCAST_${setting} names users of policies that are off ` +
+          `(${[...named].join(", ")}): BELLCAST_AUTH_POLICIES does not name these`
+      )
+  }
+})
+
+/** The request of which Node.js hands over only the first line. */
+const requestOfLine = (method: string, target: string, port: number): ApiRequest => ({
+  method,
+  target,
+  headers: {},
+  received: {},
+  hasBody: false,
+  body: () => Effect.succeed(new Uint8Array()),
+  reserveResponseBytes: () => true,
+  batched: false,
+  address: "",
+  fromTrustedProxy: false,
+  port,
+  isRepeated: () => false
+})

@@ -34,7 +34,7 @@ const bodyBytesPerAddressMax = 8 * 1024 ** 2
 
 type Bound = "connections" | "address"
 
-/** The part of the handling that all requests share. */
+/** The state of a handler, which its requests share. */
 interface Handler {
   readonly run: ReturnType<typeof Effect.runForkWith<never>>
   readonly handleRequest: Gateway["Service"]["handleRequest"]
