@@ -7,10 +7,10 @@ import type { JsonObject } from "#basics/json.ts"
 import {
   comparableOf,
   compare,
+  memberAt,
   project,
   type Row,
-  textOf,
-  valueAt
+  textOf
 } from "#gateway/listing/field.ts"
 import { type Listing, queryPairs, readListing } from "#gateway/listing/query.ts"
 import { matching, pageOf, placeOf, readFilter } from "#gateway/listing/select.ts"
@@ -157,7 +157,7 @@ describe("filters", () => {
         assert.strictEqual(await both("gt_", "max_"), list.length)
         assert.strictEqual(
           await size(`has_${field}=true`),
-          list.filter((object) => valueAt(object.data, field) !== undefined).length
+          list.filter((object) => memberAt(object.data, field) !== undefined).length
         )
       })
     )

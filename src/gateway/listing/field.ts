@@ -28,7 +28,7 @@ export const tombstoneRowsOf = (list: SubscriptionList): ReadonlyArray<Row> =>
 
 /** The value of a field; undefined when missing. */
 export const fieldOf = ({ data, own }: Row, field: string): unknown =>
-  Object.hasOwn(own, field) ? own[field] : valueAt(data, field)
+  Object.hasOwn(own, field) ? own[field] : memberAt(data, field)
 
 /** Dotted names by their part before the first dot, without that part. */
 const byHead = (names: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> => {
@@ -99,13 +99,13 @@ export const nameError = (name: string): string | undefined => {
  * The value of a field, also of a dotted one; undefined when missing. A key may contain dots, so a
  * key may end at each dot of `field`: the caller limits their number.
  */
-export const valueAt = (object: unknown, field: string): unknown => {
+export const memberAt = (object: unknown, field: string): unknown => {
   if (!isObject(object)) return undefined
   if (Object.hasOwn(object, field)) return object[field]
   for (let dot = field.indexOf("."); dot !== -1; dot = field.indexOf(".", dot + 1)) {
     const head = field.slice(0, dot)
     if (!Object.hasOwn(object, head)) continue
-    const found = valueAt(object[head], field.slice(dot + 1))
+    const found = memberAt(object[head], field.slice(dot + 1))
     if (found !== undefined) return found
   }
   return undefined
