@@ -6,8 +6,7 @@ import { broadcastIdIn } from "#domain/broadcast.ts"
 import type { DeadLetter } from "#domain/job.ts"
 import { pushServiceOf } from "#domain/subscription/endpoint.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import type { Call } from "../http/request.ts"
-import { type ErrorDetail, ok } from "../http/response.ts"
+import { ok } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { nextPage } from "../listing/page.ts"
 import { type ListInput, readQuery, singles } from "../listing/query.ts"
@@ -26,60 +25,19 @@ const Cause = Schema.Struct({
   last_at: Schema.Int
 }).annotate({ identifier: "CauseOfDeath" })
 
-const causeOf = (letters: ReadonlyArray<DeadLetter>): typeof Cause.Type => {
-  const first = letters[0]!
-  const { reason, status } = first
-  const broadcasts = new Set(letters.map(({ broadcast }) => broadcast))
-  const times = letters.map(({ at }) => at)
-  return {
-    reason,
-    ...(status !== undefined && { status }),
-    push_service: pushServiceOf(first),
-    pushes: letters.length,
-    broadcasts: broadcasts.size,
-    last_broadcast: String(Math.max(...broadcasts)),
-    first_at: Math.min(...times),
-    last_at: Math.max(...times)
-  }
-}
-
-/** The causes of dead letters, the most frequent first. */
-const causesOf = (letters: ReadonlyArray<DeadLetter>) =>
-  [
-    ...Map.groupBy(letters, ({ reason, service, status }) =>
-      JSON.stringify([reason, status, service])
-    ).values()
-  ]
-    .map(causeOf)
-    .sort((a, b) => b.pushes - a.pushes)
-
-interface Input extends ListInput {
-  readonly broadcast: number | undefined
-  readonly since: number | undefined
-}
-
 const readPages = readQuery(false, ["_token"])
-
-const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
-  const input = yield* readPages(call, errors)
-  const { refuse, text, time } = singles(call.query, errors)
-  const id = text("broadcast")
-  const broadcast = id === undefined ? undefined : broadcastIdIn(id)
-  if (id !== undefined && broadcast === undefined) refuse("broadcast", "expected an id")
-  return { ...input, broadcast, since: time("since") }
-})
-
-/** The sequence in WORK from which a list goes on, or begins. Undefined: nothing is so late. */
-const begin = Effect.fnUntraced(function* ({ listing, since }: Input) {
-  const place = listing.token?.last_object["seq"]
-  if (place !== undefined) return Number(place)
-  return since === undefined ? 1 : yield* (yield* EventLog).firstSince("work", since)
-})
 
 export const deadGet = operation({
   access: "operator",
   exposes: ["Next-Page"],
-  read,
+  read: Effect.fnUntraced(function* (call, errors) {
+    const input = yield* readPages(call, errors)
+    const { refuse, text, time } = singles(call.query, errors)
+    const id = text("broadcast")
+    const broadcast = id === undefined ? undefined : broadcastIdIn(id)
+    if (id !== undefined && broadcast === undefined) refuse("broadcast", "expected an id")
+    return { ...input, broadcast, since: time("since") }
+  }),
   run: Effect.fnUntraced(function* (input, call) {
     const from = yield* begin(input)
     const { next, rows } =
@@ -100,3 +58,40 @@ export const deadGet = operation({
     errors: [413]
   }
 })
+
+/** The sequence in WORK from which a list goes on, or begins. Undefined: nothing is so late. */
+const begin = Effect.fnUntraced(function* ({
+  listing,
+  since
+}: ListInput & { readonly since: number | undefined }) {
+  const place = listing.token?.last_object["seq"]
+  if (place !== undefined) return Number(place)
+  return since === undefined ? 1 : yield* (yield* EventLog).firstSince("work", since)
+})
+
+/** The causes of dead letters, the most frequent first. */
+const causesOf = (letters: ReadonlyArray<DeadLetter>) =>
+  [
+    ...Map.groupBy(letters, ({ reason, service, status }) =>
+      JSON.stringify([reason, status, service])
+    ).values()
+  ]
+    .map(causeOf)
+    .sort((a, b) => b.pushes - a.pushes)
+
+const causeOf = (letters: ReadonlyArray<DeadLetter>): typeof Cause.Type => {
+  const first = letters[0]!
+  const { reason, status } = first
+  const broadcasts = new Set(letters.map(({ broadcast }) => broadcast))
+  const times = letters.map(({ at }) => at)
+  return {
+    reason,
+    ...(status !== undefined && { status }),
+    push_service: pushServiceOf(first),
+    pushes: letters.length,
+    broadcasts: broadcasts.size,
+    last_broadcast: String(Math.max(...broadcasts)),
+    first_at: Math.min(...times),
+    last_at: Math.max(...times)
+  }
+}

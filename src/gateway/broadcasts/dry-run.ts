@@ -20,8 +20,6 @@ import { RequestRates } from "../quotas.ts"
  */
 const shardsMax = 16
 
-const later = Number.POSITIVE_INFINITY
-
 export const Reach = Schema.Struct({
   /** With a subscription that the broadcast would go to. */
   people: Schema.Int,
@@ -29,21 +27,6 @@ export const Reach = Schema.Struct({
   estimated: Schema.Boolean,
   without_subscription: Schema.optionalKey(Schema.Int)
 }).annotate({ identifier: "Reach" })
-
-/** How many of these users have a subscription, and how many subscriptions they have. */
-const reachOf = Effect.fnUntraced(function* (
-  buckets: Buckets["Service"],
-  users: ReadonlyArray<UserToken>,
-  minRevision: number
-) {
-  let [people, browsers] = [0, 0]
-  yield* eachList(buckets, users.map(keys.subscriptions), minRevision, ({ value }) => {
-    const stored = Object.values(value.subscriptions).filter((each) => takes(each, later))
-    browsers += stored.length
-    if (stored.length > 0) people += 1
-  })
-  return { people, browsers }
-})
 
 /** Whom a broadcast with `dry_run` would reach. */
 export const dryRun = Effect.fnUntraced(function* (
@@ -73,4 +56,21 @@ export const dryRun = Effect.fnUntraced(function* (
   if (to.users.length === 0) return found
   const { people } = yield* reachOf(buckets, to.users, floor.subscriptions)
   return { ...found, without_subscription: to.users.length - people }
+})
+
+/** How many of these users have a subscription, and how many subscriptions they have. */
+const reachOf = Effect.fnUntraced(function* (
+  buckets: Buckets["Service"],
+  users: ReadonlyArray<UserToken>,
+  minRevision: number
+) {
+  let [people, browsers] = [0, 0]
+  yield* eachList(buckets, users.map(keys.subscriptions), minRevision, ({ value }) => {
+    const stored = Object.values(value.subscriptions).filter((each) =>
+      takes(each, Number.POSITIVE_INFINITY)
+    )
+    browsers += stored.length
+    if (stored.length > 0) people += 1
+  })
+  return { people, browsers }
 })

@@ -28,16 +28,6 @@ const messages = {
   nobody: "The broadcast left nobody to send to again."
 } as const
 
-const impossible = Effect.fnUntraced(function* (
-  origin: Origin,
-  reason: keyof typeof messages,
-  former?: number
-) {
-  const { state } = yield* standingOf(origin)
-  const details = { state, reason, ...(former !== undefined && { broadcast: String(former) }) }
-  return yield* refuse("impossible-state", { message: messages[reason], details })
-})
-
 export const redrivePost = operation({
   access: "operator",
   takesJson: "withBody",
@@ -65,4 +55,14 @@ export const redrivePost = operation({
     },
     errors: [404, 409, 507]
   }
+})
+
+const impossible = Effect.fnUntraced(function* (
+  origin: Origin,
+  reason: keyof typeof messages,
+  former?: number
+) {
+  const { state } = yield* standingOf(origin)
+  const details = { state, reason, ...(former !== undefined && { broadcast: String(former) }) }
+  return yield* refuse("impossible-state", { message: messages[reason], details })
 })

@@ -38,39 +38,6 @@ const Result = Schema.Struct({
   reason: Schema.String
 })
 
-const gone: typeof Result.Type = { outcome: "gone", reason: "left" }
-
-const viewOf = ({ fate, reason, status }: PushResult): typeof Result.Type => ({
-  outcome: fate,
-  ...(status === undefined ? {} : { status }),
-  reason
-})
-
-/** The outcome of the only push of a broadcast; undefined: none yet. */
-const resultOf = Effect.fnUntraced(function* (broadcast: number) {
-  const log = yield* EventLog
-  const subject = subjects.shardOutcome(directToken, broadcast, "all")
-  const last = (yield* log.last("work", subject))?.message
-  if (last?.type !== "outcome/1") return undefined
-  if (last.results[0] !== undefined || !last.final)
-    return last.results[0] && viewOf(last.results[0])
-  // The result is in an earlier outcome, or the subscription was removed meanwhile.
-  let found: typeof Result.Type = gone
-  yield* log.replay("work", [subject], ({ message }) => {
-    if (message.type === "outcome/1") found = message.results.map(viewOf)[0] ?? found
-  })
-  return found
-})
-
-const awaitResult = Effect.fnUntraced(function* (broadcast: number) {
-  const deadline = (yield* monotonicMillis) + waitMillis
-  for (let millis = lookMillisMin; ; millis = Math.min(millis * 1.5, lookMillisMax)) {
-    const result = yield* resultOf(broadcast)
-    if (result !== undefined || (yield* monotonicMillis) >= deadline) return result
-    yield* Effect.sleep(millis)
-  }
-})
-
 export const testPost = operation({
   access: "caller",
   negotiates: true,
@@ -103,4 +70,37 @@ export const testPost = operation({
     responses: { 200: Schema.Struct({ data: Result }), 202: Accepted },
     errors: [400, 404, 413, 415, 507]
   }
+})
+
+const awaitResult = Effect.fnUntraced(function* (broadcast: number) {
+  const deadline = (yield* monotonicMillis) + waitMillis
+  for (let millis = lookMillisMin; ; millis = Math.min(millis * 1.5, lookMillisMax)) {
+    const result = yield* resultOf(broadcast)
+    if (result !== undefined || (yield* monotonicMillis) >= deadline) return result
+    yield* Effect.sleep(millis)
+  }
+})
+
+/** The outcome of the only push of a broadcast; undefined: none yet. */
+const resultOf = Effect.fnUntraced(function* (broadcast: number) {
+  const log = yield* EventLog
+  const subject = subjects.shardOutcome(directToken, broadcast, "all")
+  const last = (yield* log.last("work", subject))?.message
+  if (last?.type !== "outcome/1") return undefined
+  if (last.results[0] !== undefined || !last.final)
+    return last.results[0] && viewOf(last.results[0])
+  // The result is in an earlier outcome, or the subscription was removed meanwhile.
+  let found: typeof Result.Type = gone
+  yield* log.replay("work", [subject], ({ message }) => {
+    if (message.type === "outcome/1") found = message.results.map(viewOf)[0] ?? found
+  })
+  return found
+})
+
+const gone: typeof Result.Type = { outcome: "gone", reason: "left" }
+
+const viewOf = ({ fate, reason, status }: PushResult): typeof Result.Type => ({
+  outcome: fate,
+  ...(status === undefined ? {} : { status }),
+  reason
 })

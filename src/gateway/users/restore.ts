@@ -1,6 +1,5 @@
 // POST /users/{user}/subscriptions/{id}/restore: puts a subscription back that a push service
 // called gone, or ends its suspension. For operators.
-
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
@@ -19,7 +18,34 @@ import { removalOf } from "../subscriptions/subscription-replace.ts"
 import { changed, changeList, listOf, unchanged } from "../write.ts"
 import { Device, deviceOf } from "./user.ts"
 
-const done = ok(undefined)
+export const restorePost = operation({
+  access: "operator",
+  run: Effect.fnUntraced(function* (_, call) {
+    const user = yield* userInPath(call)
+    yield* recordLook(call, user.user)
+    const id = yield* idInPath(call)
+    return yield* restore({ ...call, user }, id)
+  }),
+  doc: {
+    summary: "Put back a subscription that a push service called gone, or end its suspension",
+    responses: { 200: Schema.Struct({ data: Device }) },
+    errors: [404, 409, 507]
+  }
+})
+
+const restore = Effect.fnUntraced(function* (call: Call & { readonly user: User }, id: string) {
+  const { user } = call.user
+  const by = call.caller!.id
+  yield* changeList(call, (list, now) => decide(user, id, list, now, by)).pipe(
+    // Another user has stored the subscription since `decide` read its owner.
+    Effect.catchTag("Refused", (refused) =>
+      refused.response.error === "held-by-another" ? unknownSubscription(id) : refused
+    )
+  )
+  const stored = storedIn(yield* listOf(user), id)
+  if (stored === undefined) return yield* unknownSubscription(id)
+  return ok({ data: yield* deviceOf(id, stored) }, noStore)
+})
 
 /** Decides how a subscription comes back. One that nothing happened to stays as it is. */
 const decide = Effect.fnUntraced(function* (
@@ -45,31 +71,4 @@ const decide = Effect.fnUntraced(function* (
   return changed(command, done, { by })
 })
 
-const restore = Effect.fnUntraced(function* (call: Call & { readonly user: User }, id: string) {
-  const { user } = call.user
-  const by = call.caller!.id
-  yield* changeList(call, (list, now) => decide(user, id, list, now, by)).pipe(
-    // Another user has stored the subscription since `decide` read its owner.
-    Effect.catchTag("Refused", (refused) =>
-      refused.response.error === "held-by-another" ? unknownSubscription(id) : refused
-    )
-  )
-  const stored = storedIn(yield* listOf(user), id)
-  if (stored === undefined) return yield* unknownSubscription(id)
-  return ok({ data: yield* deviceOf(id, stored) }, noStore)
-})
-
-export const restorePost = operation({
-  access: "operator",
-  run: Effect.fnUntraced(function* (_, call) {
-    const user = yield* userInPath(call)
-    yield* recordLook(call, user.user)
-    const id = yield* idInPath(call)
-    return yield* restore({ ...call, user }, id)
-  }),
-  doc: {
-    summary: "Put back a subscription that a push service called gone, or end its suspension",
-    responses: { 200: Schema.Struct({ data: Device }) },
-    errors: [404, 409, 507]
-  }
-})
+const done = ok(undefined)
