@@ -37,7 +37,7 @@ const flushMillis = 20
 interface Past extends PastResults {
   /** Sequence of the last outcome; 0: none. */
   readonly seq: number
-  /** Pushes that the outcomes say the shard holds. */
+  /** Pushes that the shard has, as the outcomes say. */
   readonly declared: number
   /** Nothing is left to send. */
   readonly final: boolean
@@ -187,7 +187,7 @@ export const add = (shard: OwnShard, recorded: OwnShard["results"][number]) => {
 }
 
 /**
- * Records results 20 ms after the first of them. Without it, they would hold permits that the next
+ * Records results 20 ms after the first of them. Without it, they would keep permits that the next
  * pushes need.
  */
 export const flushWhenDue = (shard: OwnShard) =>

@@ -274,7 +274,7 @@ const takePermit = Effect.fnUntraced(function* (shard: Sending, target: Target, 
 
 /**
  * Checks that the user still has the subscription. The proof and the check may each wait for NATS,
- * so both are made anew until both hold.
+ * so both are made anew until both are true.
  */
 const checkProven = Effect.fnUntraced(function* (shard: Sending, target: Target) {
   while (true) {

@@ -1,6 +1,6 @@
 // How the messages are written that a push leads to. An outcome is written however long that takes.
 // A write that follows from a stored outcome is postponed if it cannot be stored: the job is not
-// acknowledged, and its next delivery finds the outcome and makes the write. So a full stream holds
+// acknowledged, and its next delivery finds the outcome and makes the write. So a full stream takes
 // neither permits nor memory, and a crash loses nothing.
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"

@@ -32,7 +32,7 @@ interface PushToSend {
 
 /**
  * Makes one attempt. At most the send window of pushes run for one push service, so that a slow one
- * does not hold up the others. `permit` is taken when the push has its place, or finds none, before
+ * does not delay the others. `permit` is taken when the push has its place, or finds none, before
  * anything is sent; if that fails, nothing is sent. It fails itself with "withdrawn" alone: while
  * the push waited for a connection, the broadcast was paused or cancelled, or the turn that its
  * rate gave it was lost, and nothing was sent.

@@ -17,7 +17,7 @@ import { intervalOf, Limit, type LimitedRef, reserve, unusedMillisMax } from "./
 const stepMillisMin = 20
 /** A pause, a cancellation, an end or a stop is obeyed within this time. */
 const stepMillisMax = 200
-/** Retries that wait for a turn hold places, of which a push service has 64. */
+/** Retries that wait for a turn take places, of which a push service has 64. */
 const retriesWaitingMax = 16
 /** Of one broadcast: as many as have their turn within this time. */
 const retriesMillis = 250
