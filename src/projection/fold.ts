@@ -115,7 +115,7 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
   // change.
   if (countedSince(sets, step) <= (before?.seq ?? 0) && !held.has(key)) {
     held.set(key, step)
-    registrations.hold(key)
+    registrations.block(key)
   }
   const { reason, registration } =
     command.type === "malformed"
@@ -161,23 +161,23 @@ export const fold = (sets: Sets, step: Step): string | undefined => {
   }
 }
 
-const holdKey = <K extends string, V>(cache: WriteBackCache<K, V>, key: K) => {
-  cache.hold(key)
-  return () => cache.release(key)
+const blockKey = <K extends string, V>(cache: WriteBackCache<K, V>, key: K) => {
+  cache.block(key)
+  return () => cache.unblock(key)
 }
 
 /**
- * Holds the list of a rejected put, the page of its endpoint, and the list of the owner there. A
+ * Blocks the writes of the list of a rejected put, the page of its endpoint, and the list of the owner there. A
  * later run decides on the put again while LOG lacks the rejection: so it needs the page and the
  * owner's list as they were before later commands.
  */
-const holdList = (sets: Sets, step: Of<"list">) => {
+const blockList = (sets: Sets, step: Of<"list">) => {
   const { hash, key } = step
   const owner = formerOwner(sets, step)
   const releases = [
-    holdKey(sets.lists, key),
-    ...(hash === undefined ? [] : [holdKey(sets.owners, keys.endpointOwners(hash))]),
-    ...(owner === undefined ? [] : [holdKey(sets.lists, keys.subscriptions(owner))])
+    blockKey(sets.lists, key),
+    ...(hash === undefined ? [] : [blockKey(sets.owners, keys.endpointOwners(hash))]),
+    ...(owner === undefined ? [] : [blockKey(sets.lists, keys.subscriptions(owner))])
   ]
   return () => {
     for (const release of releases) release()
@@ -188,16 +188,16 @@ const holdList = (sets: Sets, step: Of<"list">) => {
  * Defers the write of a step's value until the returned function is called. To be called before the
  * next step is folded.
  */
-export const hold = (sets: Sets, step: Step): (() => void) => {
+export const block = (sets: Sets, step: Step): (() => void) => {
   switch (step.kind) {
     case "list":
-      return holdList(sets, step)
+      return blockList(sets, step)
     case "publishers":
-      return holdKey(sets.publishers, step.key)
+      return blockKey(sets.publishers, step.key)
     case "token":
-      return holdKey(sets.tokens, step.key)
+      return blockKey(sets.tokens, step.key)
     case "registration": {
-      const releases = [holdKey(sets.registrations, step.key), holdKey(sets.counts, step.counts)]
+      const releases = [blockKey(sets.registrations, step.key), blockKey(sets.counts, step.counts)]
       return () => {
         for (const release of releases) release()
       }

@@ -119,7 +119,7 @@ export const take = (sets: Sets, move: Move): void => {
   const isStored = storedIn(list, move.id) !== undefined
   const after = isStored ? markMoved(list, move.id, move.seq) : markRemoved(list, move.id)
   sets.lists.set(key, after, move.seq)
-  if (sets.isLive) sets.owners.hold(move.page)
+  if (sets.isLive) sets.owners.block(move.page)
   sets.moves.add(move)
 }
 
@@ -185,7 +185,7 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
     if (isMarked(move) && !marked.includes(move)) continue
     sets.moves.delete(move)
     sets.standIns.delete(user)
-    sets.owners.release(move.page)
+    sets.owners.unblock(move.page)
   }
 })
 

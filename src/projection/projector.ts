@@ -15,7 +15,7 @@ import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { commandRejected } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { fold, hold } from "./fold.ts"
+import { block, fold } from "./fold.ts"
 import { findEnded, findUnused, forget } from "./forget.ts"
 import { load } from "./load.ts"
 import { completeMoves } from "./owners.ts"
@@ -39,7 +39,7 @@ const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<St
   let began = performance.now()
   for (const step of steps) {
     const reason = fold(sets, step)
-    if (reason !== undefined) rejected.push({ step, reason, release: hold(sets, step) })
+    if (reason !== undefined) rejected.push({ step, reason, release: block(sets, step) })
     if (performance.now() - began < turnMillis) continue
     yield* Effect.sleep(0)
     began = performance.now()

@@ -133,7 +133,7 @@ const release = (sets: Sets): boolean => {
   for (const [key, counted] of sets.held) {
     if (countedSince(sets, counted) !== Number.POSITIVE_INFINITY) continue
     sets.held.delete(key)
-    sets.registrations.release(key)
+    sets.registrations.unblock(key)
     isAny = true
   }
   return isAny
@@ -143,7 +143,7 @@ const release = (sets: Sets): boolean => {
  * Writes the changes (`flush`), or those without room (`retry`). Registrations go before counts,
  * which are repaired from the last change of a registration: see `cut` in step.ts. The begin of a
  * channel goes before its count: without its begin, a count is not believed. Pages of owners go
- * with the lists: `take` (owners.ts) and `hold` (fold.ts) hold those that must wait for a list.
+ * with the lists: `take` (owners.ts) and `block` (fold.ts) block those that must wait for a list.
  */
 export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
   yield* each(sets, what, ["lists", "owners", "registrations", "publishers", "tokens", "begins"])

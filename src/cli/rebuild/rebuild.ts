@@ -313,7 +313,7 @@ const holdLease = Effect.fnUntraced(function* (name: FollowerName) {
     Effect.andThen(Effect.never),
     Effect.ensuring(loss)
   )
-  yield* Effect.forkScoped(followers.hold(name, hold))
+  yield* Effect.forkScoped(followers.whileLeased(name, hold))
   const announce = note(`waiting for the lease of the ${name}, at most ${waitMillis / 1000} s`)
   yield* Deferred.await(held).pipe(
     Effect.timeoutOrElse({

@@ -28,7 +28,8 @@ import {
   streamNotFound,
   unavailable
 } from "../connection/errors.ts"
-import { builtMillis, neverExpires } from "../kv/bucket.ts"
+import { neverExpires } from "../kv/bucket.ts"
+import { builtMillis } from "../kv/read-one.ts"
 import { consumerConfig } from "../stream/info.ts"
 import {
   type BytesMax,

@@ -54,10 +54,10 @@ export class Followers extends Context.Service<
     readonly follow: <R>(name: FollowerName, start: Start<R>) => Effect.Effect<never, never, R>
     /** Whether this process has the follower's lease. */
     readonly runs: (name: FollowerName) => boolean
-    /** Runs `held` while this process has the follower's lease, again and again. */
-    readonly hold: <R>(
+    /** Runs `work` while this process has the follower's lease, again and again. */
+    readonly whileLeased: <R>(
       name: FollowerName,
-      held: Effect.Effect<never, NatsUnavailable, R>
+      work: Effect.Effect<never, NatsUnavailable, R>
     ) => Effect.Effect<never, never, R>
   }
 >()("bellcast/nats/Followers") {
@@ -72,7 +72,7 @@ export class Followers extends Context.Service<
       return Followers.of({
         follow: (name, start) =>
           forever(name, leased(context, name, run(context, name, start, noDeaths(name)))),
-        hold: (name, held) => forever(name, leased(context, name, held)),
+        whileLeased: (name, work) => forever(name, leased(context, name, work)),
         runs: (name) => context.running.has(name)
       })
     })

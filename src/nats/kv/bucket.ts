@@ -1,18 +1,10 @@
 // The KV buckets: reads from the leader, writes that expect a revision, and reads of many keys from
 // a replica that has a given revision.
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
-import {
-  type BucketName,
-  bucketStream,
-  bucketSubject,
-  isEndpointOwners,
-  metaKey
-} from "#streams/buckets.ts"
+import { type BucketName, bucketStream, bucketSubject, metaKey } from "#streams/buckets.ts"
 import { Nats } from "../connection/connection.ts"
 import {
   AppendConflict,
@@ -21,21 +13,17 @@ import {
   isMessageMissing,
   type NatsUnavailable,
   notStored,
-  unavailable,
   wrongLastSequence,
   wrongLastSequenceInFlight
 } from "../connection/errors.ts"
 import { lastSeqOf } from "../stream/info.ts"
 import { changes } from "./changes.ts"
-import { isUnbuilt, multiGet, unbuilt } from "./multi-get.ts"
-import { makeReadOne } from "./read-one.ts"
+import { makeGetMany } from "./multi-get.ts"
+import { makeGet } from "./read-one.ts"
 import type { BucketOf, Entry, ValueOf } from "./values.ts"
 
 const inFlightDelay = Schedule.spaced("2 millis")
 const inFlightRetries = 50
-/** 40 attempts, 25 ms apart: a replica has 1 s to catch up. */
-const replicaAttempts = 40
-const replicaDelay = "25 millis"
 const putMillis = 5_000
 
 interface PutOptions {
@@ -109,12 +97,12 @@ export class Buckets extends Context.Service<
       return Buckets.of({
         revision: (bucket) => lastSeqOf(nats, bucketStream(bucket)),
         // The types of keys and values hold at compile time only: see values.ts.
-        get: getWith(nats, yield* Effect.scope) as Buckets["Service"]["get"],
+        get: makeGet(nats, yield* Effect.scope) as Buckets["Service"]["get"],
         put: (bucket, key, value, revision, options) =>
           putText(bucket, key, JSON.stringify(value), revision, options),
         putText,
         remove: removeWith(nats),
-        getMany: getManyWith(nats) as Buckets["Service"]["getMany"],
+        getMany: makeGetMany(nats) as Buckets["Service"]["getMany"],
         changes: (bucket, after, changed) => changes(nats.js, bucket, after, changed)
       })
     })
@@ -122,60 +110,6 @@ export class Buckets extends Context.Service<
 }
 
 type Door = Nats["Service"]
-
-/**
- * A reader that has read `meta` takes the bucket as built for this long after it asked. What marks
- * a bucket as unbuilt, or makes it again, waits for twice this long before entries are missing.
- */
-export const builtMillis = 100
-
-type ReadOne = ReturnType<typeof makeReadOne>
-
-/**
- * Returns a function that fails if a bucket that was lost is being rebuilt: it lacks entries that
- * there are.
- */
-const makeCheckBuilt = (read: ReadOne, scope: Scope.Scope) => {
-  const checks = new Map<
-    BucketName,
-    { began: number; result: Deferred.Deferred<void, NatsUnavailable> }
-  >()
-  const readMeta = Effect.fnUntraced(function* (bucket: BucketName) {
-    const meta = yield* read(bucket, metaKey)
-    if (meta === undefined || isUnbuilt(meta.value)) return yield* unbuilt(bucket)
-  })
-  return Effect.fnUntraced(function* (bucket: BucketName) {
-    const now = performance.now()
-    const latest = checks.get(bucket)
-    if (latest !== undefined && now < latest.began + builtMillis)
-      return yield* Deferred.await(latest.result)
-    const check = { began: now, result: Deferred.makeUnsafe<void, NatsUnavailable>() }
-    checks.set(bucket, check)
-    const forget = Effect.sync(() => {
-      if (checks.get(bucket) === check) checks.delete(bucket)
-    })
-    // In the scope, because others wait for it: this caller may be interrupted.
-    yield* readMeta(bucket).pipe(
-      Effect.onError(() => forget),
-      Deferred.into(check.result),
-      Effect.forkIn(scope)
-    )
-    return yield* Deferred.await(check.result)
-  })
-}
-
-const getWith = (nats: Door, scope: Scope.Scope) => {
-  const read = makeReadOne(nats, scope)
-  const checkBuilt = makeCheckBuilt(read, scope)
-  return Effect.fnUntraced(function* (bucket: BucketName, key: string) {
-    const found = yield* read(bucket, key)
-    if (found !== undefined || key === metaKey || bucket === "cache") return found
-    // Most endpoints have no page. Readers of pages read a list of the bucket, too, and that read
-    // finds out whether the bucket is built.
-    if (!isEndpointOwners(key)) yield* checkBuilt(bucket)
-    return undefined
-  })
-}
 
 /** The header of an entry that stays whatever the bucket's limit of age. */
 export const neverExpires = { "Nats-TTL": "never" }
@@ -220,22 +154,3 @@ const removeWith =
         if (!isMessageMissing(error)) throw error
       }
     })
-
-const getManyWith = (nats: Door) =>
-  Effect.fnUntraced(function* (
-    bucket: BucketName,
-    filters: ReadonlyArray<string>,
-    minRevision: number
-  ) {
-    if (filters.length === 0) return []
-    for (let attempt = 1; ; attempt++) {
-      const { entries, upTo } = yield* multiGet(nats, bucket, filters)
-      // A replica that lags behind responds too, with the last revision that it has.
-      if (upTo >= minRevision) return entries
-      if (attempt === replicaAttempts)
-        return yield* unavailable(`read ${bucket}`)(
-          new Error(`no replica reached revision ${minRevision}`)
-        )
-      yield* Effect.sleep(replicaDelay)
-    }
-  })

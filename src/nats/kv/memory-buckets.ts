@@ -6,7 +6,7 @@ import { AppendConflict, unavailable } from "../connection/errors.ts"
 import type { Buckets } from "./bucket.ts"
 
 /** The JSON of an entry and its revision, which means nothing on the server. */
-interface Held {
+interface TextEntry {
   readonly text: string
   readonly revision: number
 }
@@ -14,28 +14,28 @@ interface Held {
 export interface MemoryBuckets {
   readonly buckets: Buckets["Service"]
   /** The entries of a bucket by key, with `meta`. */
-  readonly entries: (bucket: BucketName) => ReadonlyMap<string, Held>
+  readonly entries: (bucket: BucketName) => ReadonlyMap<string, TextEntry>
 }
 
 /** The bucket is read by key only. */
 const notHere = Effect.fail(unavailable("read a bucket in memory")(new Error("not supported")))
 
 export const makeMemoryBuckets = (): MemoryBuckets => {
-  const all = new Map<BucketName, Map<string, Held>>()
+  const all = new Map<BucketName, Map<string, TextEntry>>()
   const keyOf = new Map<number, string>()
   let last = 0
 
-  const entries = (bucket: BucketName): Map<string, Held> => {
-    const found = all.get(bucket) ?? new Map<string, Held>()
+  const entries = (bucket: BucketName): Map<string, TextEntry> => {
+    const found = all.get(bucket) ?? new Map<string, TextEntry>()
     all.set(bucket, found)
     return found
   }
 
   const get = (bucket: BucketName, key: string) =>
     Effect.sync(() => {
-      const held = entries(bucket).get(key)
-      if (held === undefined) return undefined
-      const { revision, text } = held
+      const entry = entries(bucket).get(key)
+      if (entry === undefined) return undefined
+      const { revision, text } = entry
       return { key, value: JSON.parse(text), revision, bytes: text.length }
     })
 

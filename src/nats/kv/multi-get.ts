@@ -17,8 +17,63 @@ import type { Entry, Meta } from "./values.ts"
 /** The server refuses more than 1024 entries; it counts `meta` too. */
 const batchMax = 1_025
 const timeoutMillis = 5_000
+/** 40 attempts, 25 ms apart: a replica has 1 s to catch up. */
+const replicaAttempts = 40
+const replicaDelay = "25 millis"
 
-export interface MultiGet {
+/** Returns a function that reads entries. See `getMany` of `Buckets`. */
+export const makeGetMany = (nats: Nats["Service"]) =>
+  Effect.fnUntraced(function* (
+    bucket: BucketName,
+    filters: ReadonlyArray<string>,
+    minRevision: number
+  ) {
+    if (filters.length === 0) return []
+    for (let attempt = 1; ; attempt++) {
+      const { entries, upTo } = yield* multiGet(nats, bucket, filters)
+      // A replica that lags behind responds too, with the last revision that it has.
+      if (upTo >= minRevision) return entries
+      if (attempt === replicaAttempts)
+        return yield* unavailable(`read ${bucket}`)(
+          new Error(`no replica reached revision ${minRevision}`)
+        )
+      yield* Effect.sleep(replicaDelay)
+    }
+  })
+
+/** Reads the entries of these keys or wildcards from whichever replica responds. */
+const multiGet = (
+  { api, requestMany }: Nats["Service"],
+  bucket: BucketName,
+  filters: ReadonlyArray<string>
+): Effect.Effect<MultiGet, NatsUnavailable> =>
+  Effect.callback((resume) => {
+    const prefix = bucketSubject(bucket, "")
+    const entries: Array<Entry> = []
+    const fail = (cause: unknown) => resume(Effect.fail(unavailable(`read ${bucket}`)(cause)))
+    const receive = (msg: Msg): boolean => {
+      const response = directOf(msg)
+      if ("seq" in response) {
+        if (addEntry(entries, prefix, response)) return false
+        resume(Effect.fail(unbuilt(bucket)))
+        return true
+      }
+      const result = resultOf(response, entries)
+      if (result !== undefined) resume(Effect.succeed(result))
+      else fail(new Error(`multi-get answered ${response.code} ${response.description}`))
+      return true
+    }
+    // `meta` always exists: a response without any entry would not say which revision it is of.
+    const request = {
+      multi_last: [...filters, metaKey].map((key) => prefix + key),
+      batch: batchMax
+    }
+    const subject = `${api}.DIRECT.GET.${bucketStream(bucket)}`
+    const payload = JSON.stringify(request)
+    return Effect.sync(requestMany({ subject, payload, timeoutMillis }, receive, fail))
+  })
+
+interface MultiGet {
   /** Undefined: more than one response can hold. */
   readonly entries: ReadonlyArray<Entry> | undefined
   /** The last revision of the bucket that the replica has. */
@@ -55,35 +110,3 @@ const resultOf = (
   if (Number(header("Nats-Num-Pending") ?? 0) > 0) return tooMany
   return { entries, upTo: Number(header("Nats-UpTo-Sequence") ?? 0) }
 }
-
-/** Reads the entries of these keys or wildcards from whichever replica responds. */
-export const multiGet = (
-  { api, requestMany }: Nats["Service"],
-  bucket: BucketName,
-  filters: ReadonlyArray<string>
-): Effect.Effect<MultiGet, NatsUnavailable> =>
-  Effect.callback((resume) => {
-    const prefix = bucketSubject(bucket, "")
-    const entries: Array<Entry> = []
-    const fail = (cause: unknown) => resume(Effect.fail(unavailable(`read ${bucket}`)(cause)))
-    const receive = (msg: Msg): boolean => {
-      const response = directOf(msg)
-      if ("seq" in response) {
-        if (addEntry(entries, prefix, response)) return false
-        resume(Effect.fail(unbuilt(bucket)))
-        return true
-      }
-      const result = resultOf(response, entries)
-      if (result !== undefined) resume(Effect.succeed(result))
-      else fail(new Error(`multi-get answered ${response.code} ${response.description}`))
-      return true
-    }
-    // `meta` always exists: a response without any entry would not say which revision it is of.
-    const request = {
-      multi_last: [...filters, metaKey].map((key) => prefix + key),
-      batch: batchMax
-    }
-    const subject = `${api}.DIRECT.GET.${bucketStream(bucket)}`
-    const payload = JSON.stringify(request)
-    return Effect.sync(requestMany({ subject, payload, timeoutMillis }, receive, fail))
-  })

@@ -37,9 +37,9 @@ export interface WriteBackCache<K extends string, V> {
    * is removed for good later, see `isBegun` in domain/registration.ts.
    */
   readonly replace: (key: K, value: V, seq: number) => void
-  /** The key is not written until `release` is called as often as `hold`. */
-  readonly hold: (key: K) => void
-  readonly release: (key: K) => void
+  /** The key is not written until `unblock` is called as often as `block`. */
+  readonly block: (key: K) => void
+  readonly unblock: (key: K) => void
   /** The next flush removes the key from the bucket, if it is loaded. */
   readonly remove: (key: K) => void
   /** Number of keys that the next flush writes. */
@@ -68,8 +68,8 @@ interface State<V> {
   readonly changed: Set<string>
   /** By key: the first message whose change is not stored. */
   readonly unstored: Map<string, number>
-  /** By key: how often it is held. */
-  readonly holds: Map<string, number>
+  /** By key: how often its write is blocked. */
+  readonly blocked: Map<string, number>
   /** Keys whose stored entry is removed before the new one is written. */
   readonly replaced: Set<string>
   revision: number
@@ -91,12 +91,12 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     reads: new Map(),
     changed,
     unstored,
-    holds: new Map(),
+    blocked: new Map(),
     replaced: new Set(),
     from,
     revision: from
   }
-  const { entries, holds } = state
+  const { entries, blocked } = state
   const cache: WriteBackCache<K, V> = {
     bucket,
     load: (keys) => load(state, keys),
@@ -115,8 +115,8 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
       if (entries.find(key)?.value !== value) state.replaced.add(key)
       set(state, key, value, seq)
     },
-    hold: (key) => void holds.set(key, (holds.get(key) ?? 0) + 1),
-    release: (key) => release(state, key),
+    block: (key) => void blocked.set(key, (blocked.get(key) ?? 0) + 1),
+    unblock: (key) => unblock(state, key),
     remove: (key) => remove(state, key),
     changes: () => changed.size,
     revision: () => state.revision
@@ -132,10 +132,10 @@ const set = <V>({ changed, entries, unstored }: State<V>, key: string, value: V,
   if (!unstored.has(key)) unstored.set(key, seq)
 }
 
-const release = <V>({ changed, holds, unstored }: State<V>, key: string) => {
-  const count = (holds.get(key) ?? 0) - 1
-  if (count > 0) holds.set(key, count)
-  else holds.delete(key)
+const unblock = <V>({ changed, blocked, unstored }: State<V>, key: string) => {
+  const count = (blocked.get(key) ?? 0) - 1
+  if (count > 0) blocked.set(key, count)
+  else blocked.delete(key)
   if (count === 0 && unstored.has(key)) changed.add(key)
 }
 
@@ -193,8 +193,8 @@ const writeText = Effect.fnUntraced(function* <V>(state: State<V>, key: string, 
 
 const flush = <V>(state: State<V>) =>
   Effect.gen(function* () {
-    const { changed, entries, holds, unstored } = state
-    const keys = [...changed].filter((key) => !holds.has(key))
+    const { changed, entries, blocked, unstored } = state
+    const keys = [...changed].filter((key) => !blocked.has(key))
     for (const key of keys) changed.delete(key)
     // Undefined for a key that is removed, which the type of JSON.stringify does not say.
     const textOf = (key: string): string | undefined => JSON.stringify(entries.loaded(key).value)
@@ -213,8 +213,8 @@ const flush = <V>(state: State<V>) =>
 
 const retry = <V>(state: State<V>) =>
   Effect.gen(function* () {
-    const { changed, holds, unstored } = state
-    const keys = [...unstored.keys()].filter((key) => !holds.has(key))
+    const { changed, blocked, unstored } = state
+    const keys = [...unstored.keys()].filter((key) => !blocked.has(key))
     for (let i = 0; i < keys.length; i += retriedAtOnce) {
       const some = keys.slice(i, i + retriedAtOnce)
       for (const key of some) changed.add(key)
