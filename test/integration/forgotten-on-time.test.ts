@@ -85,7 +85,7 @@ it.each([
       return yield* buckets.get("channels", key)
     })
     const layer = Layer.merge(natsLayer({ url: nats.url, name: "late projector" }), quiet)
-    const entry = await Effect.runPromise(Effect.provide(left, layer))
+    const entry = await Effect.runPromise(Effect.provide(Effect.scoped(left), layer))
     assert.equal(entry === undefined, isRemoved)
   }
 )

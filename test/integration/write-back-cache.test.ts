@@ -1,5 +1,5 @@
 // What a follower keeps of its buckets is bounded in bytes, and what it forgets is read again.
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
 import { assert, it } from "vitest"
 import { Share } from "#memory/cache-memory.ts"
 import { provision } from "#nats/admin/provision.ts"
@@ -15,9 +15,10 @@ const memoryBytes = 3 * 1024 * kibibyte
 
 const shared = useEmptyNats({ syncAlways: false })
 
-const run = (program: Effect.Effect<void, unknown, Buckets | Nats>) =>
+const run = (program: Effect.Effect<void, unknown, Buckets | Nats | Scope.Scope>) =>
   Effect.runPromise(
     Effect.andThen(provision(1), program).pipe(
+      Effect.scoped,
       Effect.provide(natsLayer({ url: shared.nats.url, name: "test" }))
     )
   )

@@ -2,6 +2,7 @@
 // back with their expected revision. Changes that the bucket has no room for stay in memory.
 import * as Effect from "effect/Effect"
 import { mapInTurns } from "#clock/map-in-turns.ts"
+import { type JoinedEffects, makeSingleFlight } from "#clock/single-flight.ts"
 import type { Share } from "#memory/cache-memory.ts"
 import type { BucketName } from "#streams/buckets.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
@@ -14,6 +15,12 @@ import type { BucketOf, Entry, ValueOf } from "./values.ts"
 const writeConcurrency = 256
 /** Changes without room that are written together. If none is stored, there is still no room. */
 const retriedAtOnce = 64
+
+/** Reads at once. A value has up to 1 MiB, and its size is unknown before the read. */
+const readConcurrency = 32
+/** Entries without room, and bytes of their JSON. Beyond either the follower stops. */
+const unstoredMax = 20_000
+const unstoredBytesMax = 64 * 1024 ** 2
 
 export interface WriteBackCache<K extends string, V> {
   readonly bucket: BucketName
@@ -61,7 +68,8 @@ interface State<V> {
   readonly bucket: BucketName
   readonly buckets: Buckets["Service"]
   readonly entries: CachedEntries<V>
-  readonly reads: SharedReads
+  /** By key: the reads that are under way. */
+  readonly reads: JoinedEffects<string, number, NatsUnavailable>
   /** Revision of the bucket when the cache was made. */
   readonly from: number
   /** The keys that the next flush writes. */
@@ -88,7 +96,7 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
     bucket,
     buckets,
     entries: new CachedEntries(share, (key) => unstored.has(key) || changed.has(key)),
-    reads: new Map(),
+    reads: yield* makeSingleFlight<string, number, NatsUnavailable>(),
     changed,
     unstored,
     blocked: new Map(),
@@ -123,6 +131,62 @@ export const makeWriteBackCache = Effect.fnUntraced(function* <
   }
   return cache
 })
+
+/** The keys that are not in memory. From now to the next flush no entry is dropped. */
+const missingOf = <V>({ entries }: State<V>, keys: Iterable<string>): ReadonlyArray<string> => {
+  const wanted = [...new Set(keys)]
+  if (wanted.length > 0) entries.begin()
+  return wanted.filter((key) => !entries.has(key))
+}
+
+/** See `WriteBackCache.load`. */
+const load = <V>(state: State<V>, keys: Iterable<string>) =>
+  Effect.suspend(() =>
+    Effect.map(
+      Effect.forEach(missingOf(state, keys), (key) => readOnce(state, key), {
+        concurrency: readConcurrency
+      }),
+      sum
+    )
+  )
+
+/**
+ * See `WriteBackCache.loadTogether`. A replica may lack the last writes for a while. So the read
+ * waits only for the revisions that it needs: `from`, the highest of earlier writers, and the
+ * highest of an entry that this cache dropped. Entries with later revisions are in memory.
+ */
+const loadTogether = <V>(state: State<V>, keys: Iterable<string>) =>
+  Effect.suspend(() => {
+    const { bucket, buckets, entries, from } = state
+    const missing = missingOf(state, keys)
+    if (missing.length < 2) return load(state, missing)
+    const read = readParts(buckets, bucket, missing, Math.max(from, entries.droppedRevision))
+    return Effect.map(read, (found) => {
+      const byKey = new Map(found.map((entry) => [entry.key, entry]))
+      return sum(missing.map((key) => add(entries, key, byKey.get(key))))
+    })
+  })
+
+/**
+ * Reads a key once, as several messages of one batch may change one large value. Returns how many
+ * bytes it read: 0 where another read of the key was under way.
+ */
+const readOnce = <V>({ bucket, buckets, entries, reads }: State<V>, key: string) =>
+  Effect.suspend(() => {
+    const isUnderWay = reads.callersOf(key) > 0
+    const read = Effect.map(buckets.get(bucket, key), (found) => add(entries, key, found))
+    return Effect.map(reads.join(key, read), (bytes) => (isUnderWay ? 0 : bytes))
+  })
+
+const add = <V>(entries: CachedEntries<V>, key: string, found: Entry | undefined): number => {
+  // Another load of the key ended first.
+  if (entries.has(key)) return 0
+  // Only writers of the same kind of keys write such an entry.
+  const value = found?.value as V | undefined
+  return entries.add(key, value, found?.revision ?? 0, found?.bytes ?? 0).textBytes
+}
+
+const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((all, size) => all + size, 0)
 
 const set = <V>({ changed, entries, unstored }: State<V>, key: string, value: V, seq: number) => {
   const entry = entries.loaded(key)
@@ -213,7 +277,7 @@ const flush = <V>(state: State<V>) =>
 
 const retry = <V>(state: State<V>) =>
   Effect.gen(function* () {
-    const { changed, blocked, unstored } = state
+    const { blocked, changed, unstored } = state
     const keys = [...unstored.keys()].filter((key) => !blocked.has(key))
     for (let i = 0; i < keys.length; i += retriedAtOnce) {
       const some = keys.slice(i, i + retriedAtOnce)
@@ -235,99 +299,8 @@ const unstoredSince = <V>({ unstored }: State<V>, key?: string): number =>
     ? [...unstored.values()].reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY)
     : (unstored.get(key) ?? Number.POSITIVE_INFINITY)
 
-/** Reads at once. A value has up to 1 MiB, and its size is unknown before the read. */
-const readConcurrency = 32
-
-/** By key: the reads that are under way. Each returns how many bytes it read. */
-type SharedReads = Map<string, Effect.Effect<number, NatsUnavailable>>
-
-interface Reader<V> {
-  readonly bucket: BucketName
-  readonly buckets: Buckets["Service"]
-  readonly entries: CachedEntries<V>
-  readonly reads: SharedReads
-  /** Revision of the bucket when the cache was made. */
-  readonly from: number
-}
-
-/** Waits for a read of the key that is under way, and returns 0; or reads the key. */
-const readOnce = Effect.fnUntraced(function* (
-  reads: SharedReads,
-  key: string,
-  read: Effect.Effect<number, NatsUnavailable>
-) {
-  const running = reads.get(key)
-  if (running !== undefined) return yield* Effect.as(running, 0)
-  const shared = yield* Effect.cached(read)
-  reads.set(key, shared)
-  return yield* Effect.ensuring(
-    shared,
-    Effect.sync(() => reads.delete(key))
-  )
-})
-
-const add = <V>(entries: CachedEntries<V>, key: string, found: Entry | undefined): number => {
-  // Another load of the key ended first.
-  if (entries.has(key)) return 0
-  // Only writers of the same kind of keys write such an entry.
-  const value = found?.value as V | undefined
-  return entries.add(key, value, found?.revision ?? 0, found?.bytes ?? 0).textBytes
-}
-
-const loadOne = <V>({ bucket, buckets, entries }: Reader<V>, key: string) =>
-  Effect.map(buckets.get(bucket, key), (found) => add(entries, key, found))
-
-const sum = (sizes: ReadonlyArray<number>): number => sizes.reduce((all, size) => all + size, 0)
-
-/** The keys that are not in memory. From now to the next flush no entry is dropped. */
-const missingOf = <V>({ entries }: Reader<V>, keys: Iterable<string>): ReadonlyArray<string> => {
-  const wanted = [...new Set(keys)]
-  if (wanted.length > 0) entries.begin()
-  return wanted.filter((key) => !entries.has(key))
-}
-
-/** See `WriteBackCache.load`. */
-const load = <V>(reader: Reader<V>, keys: Iterable<string>) =>
-  Effect.suspend(() =>
-    Effect.map(
-      Effect.forEach(
-        missingOf(reader, keys),
-        (key) => readOnce(reader.reads, key, loadOne(reader, key)),
-        { concurrency: readConcurrency }
-      ),
-      sum
-    )
-  )
-
-/**
- * See `WriteBackCache.loadTogether`. A replica may lack the last writes for a while. So the read
- * waits only for the revisions that it needs: `from`, the highest of earlier writers, and the
- * highest of an entry that this cache dropped. Entries with later revisions are in memory.
- */
-const loadTogether = <V>(reader: Reader<V>, keys: Iterable<string>) =>
-  Effect.suspend(() => {
-    const { bucket, buckets, entries, from } = reader
-    const missing = missingOf(reader, keys)
-    if (missing.length < 2) return load(reader, missing)
-    const read = readParts(buckets, bucket, missing, Math.max(from, entries.droppedRevision))
-    return Effect.map(read, (found) => {
-      const byKey = new Map(found.map((entry) => [entry.key, entry]))
-      return sum(missing.map((key) => add(entries, key, byKey.get(key))))
-    })
-  })
-
-/** Entries, and bytes of JSON. Beyond either the follower stops. */
-const unstoredMax = 20_000
-const unstoredBytesMax = 64 * 1024 ** 2
-
-interface Unstored {
-  readonly bucket: BucketName
-  readonly entries: CachedEntries<unknown>
-  readonly unstored: ReadonlyMap<string, number>
-}
-
 /** Fails when too many changes wait for room. */
-const checkUnstored = ({ bucket, entries, unstored }: Unstored) =>
+const checkUnstored = <V>({ bucket, entries, unstored }: State<V>) =>
   Effect.suspend(() => {
     if (unstored.size === 0) return Effect.void
     const bytes = [...unstored.keys()].reduce((sum, key) => sum + entries.loaded(key).textBytes, 0)

@@ -5,9 +5,9 @@
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
+import { makeSingleFlight } from "#clock/single-flight.ts"
 import { bucketStream } from "#streams/buckets.ts"
 import { streamNames, streams } from "#streams/index.ts"
 import { showCopies } from "#telemetry/nats-metrics.ts"
@@ -62,9 +62,16 @@ export class StreamWatch extends Context.Service<
       const nats = yield* Nats
       const tolds: Array<Told> = []
       let latest: Look | undefined
-      const look = yield* sharedLook(nats, (seen) => {
-        latest = seen
-      })
+      // A heartbeat looks twice at once.
+      const looks = yield* makeSingleFlight<"all", Look, NatsUnavailable>()
+      const look = looks.join(
+        "all",
+        Effect.tap(lookAtAll(nats), (seen) =>
+          Effect.sync(() => {
+            latest = seen
+          })
+        )
+      )
       // Others log that the server is unavailable.
       const lookAndTell = Effect.gen(function* () {
         const before = latest
@@ -108,27 +115,6 @@ const lookAtAll = Effect.fnUntraced(
   },
   Effect.mapError(unavailable("state of the streams"))
 )
-
-/**
- * Returns an effect that looks, or waits for the look that is under way, as a heartbeat looks
- * twice. The look runs in the scope, because one of its callers may be interrupted.
- */
-const sharedLook = Effect.fnUntraced(function* (nats: Nats["Service"], seen: (look: Look) => void) {
-  const scope = yield* Effect.scope
-  let underWay: Fiber.Fiber<Look, NatsUnavailable> | undefined
-  const begin = Effect.forkIn(
-    Effect.tap(lookAtAll(nats), (look) => Effect.sync(() => seen(look))),
-    scope
-  )
-  return Effect.gen(function* () {
-    const shared = underWay ?? (yield* begin)
-    underWay = shared
-    const isOver = Effect.sync(() => {
-      if (underWay === shared) underWay = undefined
-    })
-    return yield* Effect.ensuring(Fiber.join(shared), isOver)
-  })
-})
 
 /** One look is no proof while a server starts. */
 const looksMin = 3
