@@ -167,9 +167,9 @@ const blockKey = <K extends string, V>(cache: WriteBackCache<K, V>, key: K) => {
 }
 
 /**
- * Blocks the writes of the list of a rejected put, the page of its endpoint, and the list of the owner there. A
- * later run decides on the put again while LOG lacks the rejection: so it needs the page and the
- * owner's list as they were before later commands.
+ * Blocks the writes of the list of a rejected put, the page of its endpoint, and the list of the
+ * owner there. A later run decides on the put again while LOG lacks the rejection: so it needs the
+ * page and the owner's list as they were before later commands.
  */
 const blockList = (sets: Sets, step: Of<"list">) => {
   const { hash, key } = step
