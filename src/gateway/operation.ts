@@ -52,22 +52,23 @@ export interface Operation<I, R> extends http.OperationRules {
    * Reads headers, query string and body, and adds every error to `errors`. The 400 lists all of
    * them. Unset: the operation needs none of these.
    */
-  readonly read?: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, R>
-  readonly run: (
-    input: I,
-    call: Call
-  ) => Effect.Effect<ApiResponse, Refused | NatsUnavailable | IdentityUnavailable, R>
+  readonly read?: Read<I, R>
+  readonly run: Run<I, R>
   readonly doc: Description
 }
+
+type Read<I, R> = (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, R>
+
+type Run<I, R> = (
+  input: I,
+  call: Call
+) => Effect.Effect<ApiResponse, Refused | NatsUnavailable | IdentityUnavailable, R>
 
 /** An operation, with the services that its two functions need together. */
 export const operation = <I = void, ForRead = never, ForRun = never>(
   given: Omit<Operation<I, never>, "read" | "run"> & {
-    readonly read?: (call: Call, errors: Array<ErrorDetail>) => Effect.Effect<I, Refused, ForRead>
-    readonly run: (
-      input: NoInfer<I>,
-      call: Call
-    ) => Effect.Effect<ApiResponse, Refused | NatsUnavailable | IdentityUnavailable, ForRun>
+    readonly read?: Read<I, ForRead>
+    readonly run: Run<NoInfer<I>, ForRun>
   }
 ): Operation<I, ForRead | ForRun> => given
 
