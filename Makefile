@@ -97,7 +97,10 @@ $(PACKAGES): package-lock.json | $(NODE_NEEDED)
 FOREGROUND := if [ -t 0 ]; then set -m; else exec="exec"; fi; $$exec
 
 # A site's own settings hold for every start: without them everybody would be a user of its data.
-SERVICE := --env-file-if-exists=.env src/main.ts --development
+# How much V8 lets the heap grow before it collects garbage, in percent of what is in use. Without
+# it: fourfold on a large machine, 795 MiB instead of 465 in a broadcast to 100,000 (measured). With
+# 25, small broadcasts took more CPU.
+SERVICE := --heap-growing-percent=50 --env-file-if-exists=.env src/main.ts --development
 # Compiled code of the last start: a start takes 18 MiB and 0.4 s of CPU less with it.
 export NODE_COMPILE_CACHE ?= $(CURDIR)/node_modules/.cache/node
 

@@ -1,8 +1,7 @@
 // Gives back the memory that a process does not need: drops what caches did not use for a minute,
 // and collects the garbage of a process at rest. V8 collects only when memory is asked of it, so
 // without this a process would stay as large as its largest broadcast has made it.
-import { getHeapStatistics, setFlagsFromString } from "node:v8"
-import { runInNewContext } from "node:vm"
+import { Session } from "node:inspector"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Role, Settings } from "#config"
@@ -20,25 +19,6 @@ const inUseMax = 100 * mebibyte
 const programBytes = 40 * mebibyte
 /** A collection that can free less is not worth the halt. */
 const garbageMin = 24 * mebibyte
-
-/**
- * How much the heap may grow, in percent of what is in use, before V8 collects garbage. By default
- * V8 lets it grow fourfold on a large machine: 795 MiB instead of 465 in a broadcast to 100,000, at
- * the same CPU of a push (measured).
- */
-const growthPercentMin = 25
-/**
- * Up to this size, garbage included, a heap may grow more: one of 45 MiB was collected every second
- * of small broadcasts, which took 10 % more CPU (measured).
- */
-const smallBytes = 320 * mebibyte
-
-/**
- * How much a heap of a size may grow before the next collection, in percent of what is in use.
- * `limit`: bytes that the process may have. A heap that grows beyond a third of it is not small.
- */
-export const growthPercentOf = (size: number, limit = Number.POSITIVE_INFINITY): number =>
-  Math.max(growthPercentMin, Math.ceil((growthPercentMin * Math.min(smallBytes, limit / 3)) / size))
 
 /** A process with delivery and no caches stays below this in a broadcast to 30,000 (measured). */
 const withoutCachesBytes = 192 * mebibyte
@@ -71,27 +51,22 @@ export const lowMemory = (
         `${inMebibytes(wanted)} (BELLCAST_CACHE_BYTES_MAX)`
 }
 
-/** Sets each second how much the heap may grow. V8 reads it at the end of a collection. */
-const limitGrowth = Effect.gen(function* () {
-  const limit = memoryLimit()
-  let last = 0
-  while (true) {
-    const percent = growthPercentOf(getHeapStatistics().used_heap_size, limit)
-    if (percent !== last) setFlagsFromString(`--heap-growing-percent=${percent}`)
-    last = percent
-    yield* Effect.sleep("1 second")
-  }
-})
-
 /**
- * Returns the collector of V8, which only this flag gives to a program. Of its collections, only
- * "last-resort" makes the young generation small again: a start or a broadcast needs 48 MiB of it.
+ * Collects garbage as a debugger asks V8 to, so that no flag of V8 is needed. Of V8's collections,
+ * only this one ("last-resort") makes the young generation small again: a start or a broadcast
+ * needs 48 MiB of it.
  */
-export const collector = (): (() => void) => {
-  setFlagsFromString("--expose-gc")
-  const collect = runInNewContext("gc") as (options: object) => void
-  return () => collect({ type: "major", execution: "sync", flavor: "last-resort" })
-}
+export const collect: Effect.Effect<void> = Effect.callback((resume) => {
+  const session = new Session()
+  session.connect()
+  session.post("HeapProfiler.collectGarbage", () =>
+    // Within this callback, disconnecting would wait for ever.
+    setImmediate(() => {
+      session.disconnect()
+      resume(Effect.void)
+    })
+  )
+})
 
 /** CPU time of this process so far, in milliseconds. */
 const cpuMillis = (): number => {
@@ -124,7 +99,6 @@ const afterCollection = (caches: CacheMemory) => ({
 
 const sweep = Effect.fnUntraced(function* (
   caches: CacheMemory,
-  collect: () => void,
   first: ReturnType<typeof afterCollection>
 ) {
   let collected = first
@@ -144,7 +118,7 @@ const sweep = Effect.fnUntraced(function* (
     const cached = Math.max(0, caches.bytes - collected.caches)
     const garbage = Math.max(0, heapTotal - collected.heapTotal - cached) + droppedBytes
     if (!isWorthHalt({ heap: heapUsed, caches: caches.bytes, garbage })) continue
-    collect()
+    yield* collect
     collected = afterCollection(caches)
     droppedBytes = 0
     before = cpuMillis()
@@ -178,7 +152,6 @@ export const cachesLayer = Layer.effect(
           for (const { remove } of metrics) remove()
         })
     )
-    yield* Effect.forkScoped(limitGrowth)
     return caches
   })
 )
@@ -191,12 +164,11 @@ export const cachesLayer = Layer.effect(
 export const garbageLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const caches = yield* Caches
-    const collect = collector()
     const { heapTotal, heapUsed } = process.memoryUsage()
     const garbage = heapTotal - programBytes - caches.bytes
     const isWorth = isWorthHalt({ heap: heapUsed, caches: caches.bytes, garbage })
-    if (isWorth) collect()
+    if (isWorth) yield* collect
     const first = isWorth ? afterCollection(caches) : { heapTotal: programBytes, caches: 0 }
-    yield* Effect.forkScoped(sweep(caches, collect, first))
+    yield* Effect.forkScoped(sweep(caches, first))
   })
 )

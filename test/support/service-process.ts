@@ -4,6 +4,9 @@ import { once } from "node:events"
 import { devNull } from "node:os"
 import webpush from "web-push"
 
+/** Flags of Node.js that every start of the documents gives (`test/unit/node-flags.test.ts`). */
+export const nodeFlags = ["--heap-growing-percent=50"]
+
 /** Secrets shared by all processes of one test. */
 export const vapid = webpush.generateVAPIDKeys()
 export const secretEnvironment = {
@@ -89,7 +92,7 @@ export const startProcess = async (main: string, options: ProcessOptions): Promi
     ...(options.roles === undefined ? {} : { BELLCAST_ROLES: options.roles }),
     ...options.env
   }
-  const child = spawn(process.execPath, [main, ...(options.args ?? [])], {
+  const child = spawn(process.execPath, [...nodeFlags, main, ...(options.args ?? [])], {
     env,
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe"]

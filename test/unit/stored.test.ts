@@ -1,8 +1,10 @@
 // What stays in memory of a message that was received.
+
 import { setImmediate } from "node:timers/promises"
 import type { JsMsg } from "@nats-io/jetstream"
 import type { Msg } from "@nats-io/nats-core"
 import { MsgImpl } from "@nats-io/nats-core/internal"
+import * as Effect from "effect/Effect"
 import { assert, it } from "vitest"
 import { pad } from "#delivery/push/encrypt.ts"
 import { collector } from "#memory/upkeep.ts"
@@ -57,7 +59,7 @@ it.each(Object.keys(ways))("a copy of what was %s holds no bytes of the socket",
   })
   // A weak reference is kept until the turn of the event loop is over.
   await setImmediate()
-  collector()()
+  await Effect.runPromise(collect)
   for (const { copy, socketBytes } of copies) {
     assert.equal(copy.text, body)
     assert.equal(copy.header("Bellcast-Rate"), "5")

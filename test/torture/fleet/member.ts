@@ -1,11 +1,13 @@
 // A process of the service: started, killed, frozen and stopped by its name. Its output goes to a
 // file, so that a frozen rig or process holds nobody up.
+
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs"
 import { devNull } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
+import { nodeFlags } from "../../support/service-process.ts"
 import type { Member, Role } from "../faults/fault.ts"
 
 export interface FleetMember extends Member {
@@ -63,7 +65,7 @@ export const makeMember = (options: MemberOptions): FleetMember => {
   const run = (more: Readonly<Record<string, string>>) => {
     const log = openSync(logFile, "a")
     logFrom = existsSync(logFile) ? statSync(logFile).size : 0
-    const started = spawn(process.execPath, [join(member.program, "src/main.ts")], {
+    const started = spawn(process.execPath, [...nodeFlags, join(member.program, "src/main.ts")], {
       cwd: folder,
       env: {
         ...process.env,
