@@ -92,7 +92,6 @@ const recipientsOf = ({ to: { channels, except_users, users } }: View): string =
     ...(except_users === 0 ? [] : [`except ${except_users}`])
   ].join(", ")
 
-/** The verb. */
 const broadcastList = Command.make(
   "list",
   { ...filterFlags, json: jsonFlag, ...natsFlags },
@@ -148,7 +147,6 @@ const tablesOf = ({ push_services, reasons }: Detailed): ReadonlyArray<string> =
   ]
 }
 
-/** The verb. */
 const broadcastShow = showOne({
   named: broadcastArgument.pipe(Argument.withDescription("The broadcast to show")),
   read: show,
@@ -186,7 +184,6 @@ const lineOf = (view: typeof BroadcastObject.Type): string => {
   return `${new Date(last_modified).toISOString()}  ${state.padEnd(9)}  ${parts.join(", ")}`
 }
 
-/** The verb. */
 const watchCommand = Command.make(
   "watch",
   {

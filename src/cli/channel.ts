@@ -56,7 +56,6 @@ const shownChannels = {
   none: "no channels"
 }
 
-/** The verb. */
 const channelList = Command.make(
   "list",
   {
@@ -116,7 +115,6 @@ const textOf = (channel: Effect.Success<ReturnType<typeof show>>): string => {
   ].join("\n")
 }
 
-/** The verb. */
 const channelShow = showOne({
   named: argument("channel", "The channel's id"),
   read: show,

@@ -79,7 +79,6 @@ const createFlags = {
   ...natsFlags
 }
 
-/** The verb. */
 const createCommand = Command.make(
   "create",
   createFlags,
@@ -170,7 +169,6 @@ const listFlags = {
   ...natsFlags
 }
 
-/** The verb. */
 const listCommand = Command.make("list", listFlags, ({ json, ...nats }) =>
   Effect.gen(function* () {
     yield* printRows(json, yield* rows, { heading, cellsOf, none: "there is no token" })
@@ -196,7 +194,6 @@ const append = Effect.fnUntraced(function* (name: string, hash: string, expect: 
 
 const name = argument("name", "The name of the token")
 
-/** The verb. */
 const revokeCommand = Command.make("revoke", { name, ...natsFlags }, ({ name, ...nats }) =>
   revoke(name).pipe(onNats(nats))
 ).pipe(Command.withDescription("Revoke a token, everywhere and for ever"))

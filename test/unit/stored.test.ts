@@ -7,7 +7,7 @@ import { MsgImpl } from "@nats-io/nats-core/internal"
 import * as Effect from "effect/Effect"
 import { assert, it } from "vitest"
 import { pad } from "#delivery/push/encrypt.ts"
-import { collector } from "#memory/upkeep.ts"
+import { collect } from "#memory/upkeep.ts"
 import { type DirectMessage, directOf } from "#nats/stream/read-direct.ts"
 import { copyOf, type Stored, storedOfGiven, storedOfRead } from "#nats/stream/stored.ts"
 

@@ -171,7 +171,6 @@ const forgetUsers = Effect.fnUntraced(function* (force: boolean) {
   yield* Console.log("# The next start may come with another BELLCAST_USERID_HMAC_SECRET.")
 })
 
-/** The verb. */
 const newCommand = Command.make(
   "new",
   {
@@ -187,7 +186,6 @@ const newCommand = Command.make(
   )
 )
 
-/** The verb. */
 const showCommand = Command.make("show", {}, () => show).pipe(
   Command.withDescription(
     "Print the secrets beside the embedded server, with private keys, as lines for another process"
