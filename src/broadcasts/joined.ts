@@ -32,7 +32,7 @@ export class JoinedChannels extends Context.Service<
       channels: ReadonlyArray<ChannelToken>
     ) => Effect.Effect<ReadonlyArray<ChannelToken>>
   }
->()("bellcast/nats/JoinedChannels") {
+>()("bellcast/broadcasts/JoinedChannels") {
   static readonly layer = Layer.effect(
     JoinedChannels,
     Effect.gen(function* () {

@@ -1,18 +1,26 @@
 // Lists broadcasts from LOG, the newest first. No index is stored: LOG is read backwards, and after
 // that those broadcasts that were accepted too early, but started in time.
 import * as Effect from "effect/Effect"
-import { type Origin, originIn, type Standing, standingsOf } from "#broadcasts/state.ts"
 import { publisherOf } from "#domain/broadcast.ts"
 import type { BroadcastScheduled, BroadcastState } from "#domain/broadcast-state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type Stored, typeHeader } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
+import { type Origin, originIn, type Standing, standingsOf } from "./state.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMaxDefault = 100
 /** Reads of one list, in 9 MiB. A client goes on with the next page. */
 const readsMax = 2
+
+/** Changes of states that are read at once: one with a payload has up to 32 KiB. */
+const changesMax = 100
+/** Reads of one span, in 32 MiB. */
+const changeReadsMaxDefault = 10
+/** Reads of a command, one after the other: 100,000 changes. */
+export const readsOfCommandMax = 1_000
+const started = "broadcast.started/1"
 
 export interface Listed {
   readonly origin: Origin
@@ -117,14 +125,6 @@ export const listBroadcasts = Effect.fnUntraced(function* <E, R>(selection: Sele
   return { rows, next: before }
 })
 
-/** Changes of states that are read at once: one with a payload has up to 32 KiB. */
-const readMax = 100
-/** Reads of one span, in 32 MiB. */
-const readsMaxDefault = 10
-/** Reads of a command, one after the other: 100,000 changes. */
-export const readsOfCommandMax = 1_000
-const started = "broadcast.started/1"
-
 /** In milliseconds since the epoch. */
 interface Span {
   /** Undefined: no broadcast was accepted before, so that none is found. */
@@ -137,7 +137,7 @@ interface Span {
 /** The broadcasts that were accepted before a span and started in it, the newest first. */
 export const startedIn = Effect.fnUntraced(function* ({
   before = Infinity,
-  changeReadsMax = readsMaxDefault,
+  changeReadsMax = changeReadsMaxDefault,
   since
 }: Span) {
   const log = yield* EventLog
@@ -146,14 +146,14 @@ export const startedIn = Effect.fnUntraced(function* ({
   const found: Array<typeof BroadcastScheduled.Type> = []
   let from = first
   for (let read = 0; read < changeReadsMax; read++) {
-    const changes = yield* log.following("log", filters.states, { from, limit: readMax })
+    const changes = yield* log.following("log", filters.states, { from, limit: changesMax })
     // The type is looked at first: other changes are not worth decoding.
     for (const stored of changes.filter(({ header }) => header(typeHeader) === started)) {
       const { at, message } = stored
       if (message.type === started && message.broadcast < first && at < before) found.push(message)
     }
     const last = changes.at(-1)
-    if (last === undefined || changes.length < readMax || last.at >= before) break
+    if (last === undefined || changes.length < changesMax || last.at >= before) break
     from = last.seq + 1
   }
   return found.sort((a, b) => b.broadcast - a.broadcast)

@@ -1,9 +1,6 @@
 // The pushes of a broadcast with their last outcomes, in pages from WORK; the broadcasts that could
 // go to one user, with the pushes to the user; and dead letters, the pushes that were given up.
 import * as Effect from "effect/Effect"
-import { type Listed, listBroadcasts, readOn, type Selection, startedIn } from "#broadcasts/list.ts"
-import type { Origin } from "#broadcasts/state.ts"
-import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import type { DeadLetter } from "#domain/job.ts"
 import type { PushResult } from "#domain/outcome.ts"
@@ -11,11 +8,28 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, directToken, shardOf, type UserToken } from "#streams/tokens.ts"
+import { type Listed, listBroadcasts, readOn, type Selection, startedIn } from "./list.ts"
+import type { Origin } from "./state.ts"
+import { readRecipients } from "./whole-broadcast.ts"
 
 /** Outcomes of shards that are read at once: 1,024 pushes, in 200 KB. */
 const messagesAtOnce = 16
 /** Such reads of one page, which decodes them for about 100 ms. A client goes on with the next. */
 const readsMax = 16
+
+/** Broadcasts whose pushes are read at once. */
+const readsAtOnce = 8
+/** Most channels of a user that are listed one by one, at about ten requests each. */
+const channelsMax = 20
+const listsAtOnce = 4
+/** Most joins and leaves of a user that are read to know the channels, in 200 KB. */
+const commandsMax = 500
+/** Pushes that are read at once: a user has fewer browsers. */
+const pushesAtOnce = 100
+/** Dead letters that are read at once, in 200 KB. */
+const lettersMax = 500
+/** Dead letters of a page. They are decoded for about 200 ms, in turns. */
+const letterPageMax = 20 * lettersMax
 
 /** The last outcome of one push. */
 export type Push = Omit<PushResult, "at" | "attempt" | "former" | "nextAt"> & {
@@ -123,16 +137,6 @@ export const listPushes = Effect.fnUntraced(function* (
   return { rows, next: from }
 })
 
-/** Broadcasts whose pushes are read at once. */
-const readsAtOnce = 8
-/** Most channels of a user that are listed one by one, at about ten requests each. */
-const channelsMax = 20
-const listsAtOnce = 4
-/** Most joins and leaves of a user that are read to know the channels, in 200 KB. */
-const commandsMax = 500
-/** Pushes that are read at once: a user has fewer browsers. */
-const pushesAtOnce = 100
-
 export interface ForUser extends Listed {
   readonly pushes: ReadonlyArray<PushResult>
 }
@@ -235,11 +239,6 @@ export const listForUser = Effect.fnUntraced(function* (user: UserToken, selecti
   return { rows: found, next }
 })
 
-/** Dead letters that are read at once, in 200 KB. */
-const readMax = 500
-/** Dead letters of a page. They are decoded for about 200 ms, in turns. */
-const pageMax = 20 * readMax
-
 const lettersIn = ({ message }: Stored): ReadonlyArray<DeadLetter> =>
   message.type === "dead/1" ? [message] : []
 
@@ -255,10 +254,10 @@ export const listDeadLetters = Effect.fnUntraced(function* (
   const filter = broadcast === undefined ? filters.deadLetters : filters.deadLettersOf(broadcast)
   const rows: Array<DeadLetter> = []
   let next = from
-  for (let read = 0; read < pageMax; read += readMax) {
-    const messages = yield* log.following("work", filter, { from: next, limit: readMax })
+  for (let read = 0; read < letterPageMax; read += lettersMax) {
+    const messages = yield* log.following("work", filter, { from: next, limit: lettersMax })
     rows.push(...(yield* mapInTurns(messages, lettersIn)).flat())
-    if (messages.length < readMax) return { rows, next: undefined }
+    if (messages.length < lettersMax) return { rows, next: undefined }
     next = messages.at(-1)!.seq + 1
   }
   return { rows, next }

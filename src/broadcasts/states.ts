@@ -1,11 +1,11 @@
 // Follows the changes of the states of broadcasts in LOG. Planner and workers read the present
-// state here, without a request for each job or push, and gateways how many broadcasts wait.
+// state here, without a request for each job or push, and gateways how many broadcasts wait. The
+// command line reads those that wait once (`scheduledBroadcasts`).
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import { type Origin, originIn, originOf, standingsOf } from "#broadcasts/state.ts"
 import { laterStart, scheduledMax, scheduledOfOneMax } from "#domain/broadcast.ts"
 import {
   changeIn,
@@ -27,12 +27,15 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseState } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { type Origin, originIn, originOf, standingsOf } from "./state.ts"
 
 /**
  * The broadcasts that wait are read once in this time anyway. A reading takes milliseconds where
  * 100,000 wait, so one that starts later does not cause a reading of its own.
  */
 export const soonMillis = 1_000
+/** Broadcasts that are read at once: a message has at most 32 KiB. */
+const readMax = 100
 
 export class States extends Context.Service<
   States,
@@ -53,7 +56,7 @@ export class States extends Context.Service<
     /** Returns when one starts within `soonMillis` that the last reading did not have. */
     readonly scheduling: Effect.Effect<void>
   }
->()("bellcast/nats/States") {
+>()("bellcast/broadcasts/States") {
   static readonly layer = Layer.effect(
     States,
     Effect.gen(function* () {
@@ -176,9 +179,6 @@ const follow = Effect.fnUntraced(function* (index: Index, latch: Latch.Latch) {
   }
   return yield* unavailable("follow states")(new Error("the stream ended"))
 }, Effect.scoped)
-
-/** Broadcasts that are read at once: a message has at most 32 KiB. */
-const readMax = 100
 
 /** Scheduled broadcasts that the planner may not have read: LOG may have no state of them yet. */
 const unread = Effect.gen(function* () {

@@ -3,8 +3,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import { isFinal, type Origin, type Standing, standingsNearby } from "#broadcasts/state.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { isFinal, type Origin, type Standing, standingsNearby } from "./state.ts"
 
 /** The time between two reads of watched broadcasts. Their counts are stored once a second. */
 const pollMillis = 250
@@ -23,7 +23,7 @@ export class BroadcastWatch extends Context.Service<
     /** The next standing of a broadcast after this one. Waits, also while NATS is away. */
     readonly next: (origin: Origin, known: Standing) => Effect.Effect<Standing>
   }
->()("bellcast/nats/BroadcastWatch") {
+>()("bellcast/broadcasts/BroadcastWatch") {
   static readonly layer = Layer.effect(
     BroadcastWatch,
     Effect.gen(function* () {
