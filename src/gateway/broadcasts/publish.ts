@@ -201,7 +201,7 @@ const payloadWarnings = (body: BroadcastBody): ReadonlyArray<string> =>
 type Given = Pick<Broadcast, "headers" | "key">
 
 /** Adds what is wrong with the headers to `errors`. */
-export const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Given => {
+const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Given => {
   const given = (name: Parameters<typeof isInBody>[0]) =>
     isInBody(name) ? undefined : request.headers[name.toLowerCase()]
   for (const error of readHeaders(given).errors) errors.push({ location: "header", ...error })

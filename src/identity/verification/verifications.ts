@@ -65,7 +65,8 @@ interface Verifier {
 /** The state that the verifications of all policies share. */
 interface State {
   readonly failures: Failures["Service"]
-  readonly known: KnownVerdicts
+  /** Verdicts on verified tokens, until a time of the monotonic clock. */
+  readonly known: MemoryCache<Known>
   readonly invalid: LruCache<Invalid>
   readonly shared: SharedVerdicts
   /** Verifications per address that ended without a verdict. */
@@ -109,7 +110,7 @@ export class Verifications extends Context.Service<
       const lifetimeMillis = authVerificationTtlSeconds * 1000
       const state: State = {
         failures: yield* Failures,
-        known: yield* makeKnownVerdicts,
+        known: new MemoryCache((yield* Caches).share("logins"), 1),
         invalid: new LruCache(invalidMax),
         shared: yield* makeSharedVerdicts,
         outages: makeRate(max, 60_000, addressesMax),
@@ -245,7 +246,8 @@ const verifyOnce = Effect.fnUntraced(function* (
   const found = isShared ? yield* shared.read(key, began) : undefined
   if (found !== undefined) {
     // The clock of the gateway that verified may be ahead.
-    known.set(key, found.known, from + Math.min(found.until - began, lifetimeMillis))
+    const until = from + Math.min(found.until - began, lifetimeMillis)
+    known.set(key, found.known, bytesOf(found.known), until)
     return found.known
   }
   const verdict = yield* verify(token)
@@ -256,25 +258,10 @@ const verifyOnce = Effect.fnUntraced(function* (
   const groups = verdict.groups.map(nameOf)
   const named = { ...verdict, user: nameOf(verdict.user), groups }
   const until = Math.min(began + lifetimeMillis, named.expiresAt ?? Number.POSITIVE_INFINITY)
-  known.set(key, named, from + until - began)
+  known.set(key, named, bytesOf(named), from + until - began)
   yield* failures.good(key)
   if (isShared && until > began) yield* run(shared.write(key, { known: named, until }, began))
   return named
-})
-
-/** Verdicts on verified tokens, within a share of the memory of all caches. */
-interface KnownVerdicts {
-  /** The verdict of a key, unless it expired before `now`. Times are monotonic milliseconds. */
-  readonly get: (key: string, now: number) => Known | undefined
-  readonly set: (key: string, verdict: Known, until: number) => void
-}
-
-const makeKnownVerdicts = Effect.map(Caches, (caches): KnownVerdicts => {
-  const memory = new MemoryCache<Known>(caches.share("logins"), 1)
-  return {
-    get: (key, now) => memory.get(key, now),
-    set: (key, verdict, until) => memory.set(key, verdict, bytesOf(verdict), until)
-  }
 })
 
 const bytesOf = ({ groups, rights, user }: Known): number =>
