@@ -17,11 +17,11 @@ import { errorIn, refuse } from "../http/response.ts"
 import { operation } from "../operation.ts"
 import { demandRoom } from "../quotas.ts"
 import { channelIdOf, isOperator, maySend } from "../rights.ts"
-import { bodiesMax, isTooLargeWritten, published, withOptions } from "./publish.ts"
+import { bodiesMax, isTooLargeWritten, publishFields, withOptions } from "./publish.ts"
 import { countBytes, directOf } from "./store.ts"
 import { Shown, shown } from "./view.ts"
 
-const { at, data, data_by_locale, rate } = published
+const { at, data, data_by_locale, rate } = publishFields
 const Body = Schema.Struct({
   data: Schema.Struct({
     state: Schema.optionalKey(WantedState),

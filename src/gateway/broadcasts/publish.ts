@@ -38,7 +38,7 @@ import { type Broadcast, storeBroadcast } from "./store.ts"
 export const bodiesMax = 16
 
 /** The fields of a body that publishes. */
-export const published = {
+export const publishFields = {
   ...payloadFields(PushData),
   /** A time of RFC 3339: the broadcast starts then. */
   at: Schema.optionalKey(Schema.String),
@@ -50,7 +50,7 @@ export const published = {
   rate: Schema.optionalKey(Rate)
 }
 
-const ChannelBody = Schema.Struct(published)
+const ChannelBody = Schema.Struct(publishFields)
 type Published = typeof ChannelBody.Type
 const decodeChannelBody = readBody(ChannelBody)
 
@@ -62,7 +62,7 @@ const To = Schema.Struct({
   users: texts(usersMax),
   except_users: texts(usersMax)
 })
-const DirectBody = Schema.Struct({ ...published, to: To })
+const DirectBody = Schema.Struct({ ...publishFields, to: To })
 const decodeDirectBody = readBody(DirectBody)
 
 export const Accepted = Schema.Struct({
@@ -101,7 +101,7 @@ export const broadcastPost = operation({
     if (isTooLargeWritten(input.body)) return yield* refuse("body-too-large")
     const to = { channels: [channelToken(id)], users: [], except: [] }
     const path = `/channels/${encodeURIComponent(id)}`
-    return yield* accept({ ...input, to, isPlain: true }, path, call)
+    return yield* publish({ ...input, to, isPlain: true }, path, call)
   }),
   doc: {
     summary: "Broadcast to everybody who is registered to a channel",
@@ -129,7 +129,7 @@ export const directPost = operation({
     const namesUsers = users.length + except_users.length > 0
     if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
     const to = yield* tokensOfRecipients(named)
-    return yield* accept({ ...input, to, body, isPlain: false }, "", call)
+    return yield* publish({ ...input, to, body, isPlain: false }, "", call)
   }),
   doc: {
     summary: "Broadcast to several channels and to users, each browser once",
@@ -141,7 +141,7 @@ export const directPost = operation({
 })
 
 /** Stores a broadcast, or counts whom it would reach. `path`: that of the channel, if it is one. */
-const accept = Effect.fn("Gateway.publish")(function* (
+const publish = Effect.fn("Gateway.publish")(function* (
   {
     body: { at: _, dry_run, pause_when: __, rate: ___, ...body },
     ...given

@@ -16,7 +16,7 @@ import { operation } from "../operation.ts"
 import { demandRoom, RequestRates } from "../quotas.ts"
 import { idInPath, unknownSubscription } from "../subscriptions/form.ts"
 import { listOf } from "../write.ts"
-import { Accepted, acceptedAt, published } from "./publish.ts"
+import { Accepted, acceptedAt, publishFields } from "./publish.ts"
 import { storeBroadcast } from "./store.ts"
 
 /** Short: a person looks at a page and waits. */
@@ -28,7 +28,7 @@ const lookMillisMax = 500
 /** Bytes that a test and its end take of LOG beside its payload. Measured: 1.9 KB. */
 const testBytes = 2_000
 
-const Body = Schema.Struct({ data: published.data })
+const Body = Schema.Struct({ data: publishFields.data })
 const decodeBody = readBody(Body)
 
 const Result = Schema.Struct({

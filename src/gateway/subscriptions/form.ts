@@ -93,7 +93,7 @@ export const Tombstone = Schema.Struct({
 }).annotate({ identifier: "Tombstone" })
 
 /** A subscription of a list, with its id and timestamp; undefined when there is none. */
-export const viewOf = (list: SubscriptionList, id: string): JsonObject | undefined => {
+export const subscriptionView = (list: SubscriptionList, id: string): JsonObject | undefined => {
   const stored = Object.hasOwn(list.subscriptions, id) ? list.subscriptions[id] : undefined
   return stored === undefined
     ? undefined

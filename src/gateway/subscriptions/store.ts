@@ -44,8 +44,8 @@ import {
   SubscriptionObject,
   storedOf,
   subscriptionExample,
-  unknownSubscription,
-  viewOf
+  subscriptionView,
+  unknownSubscription
 } from "./form.ts"
 
 export interface Posted {
@@ -168,7 +168,7 @@ export const store = Effect.fnUntraced(function* (
     return yield* refuse("list-too-large")
   const headers = { ...stamp(lastModified), ...madeAt(status, writer, id) }
   const response = (after: SubscriptionList) =>
-    ok({ data: viewOf(after, id), ...(secret && { renewal: secret }) }, headers, status)
+    ok({ data: subscriptionView(after, id), ...(secret && { renewal: secret }) }, headers, status)
   return changed(command, response, { moves: moved !== undefined })
 })
 
@@ -216,7 +216,7 @@ export const refreshed = (
 ): Decision<SubscriptionList, SubscriptionCommand> => {
   const secret = newRenewal(user, id)
   const { lastModified, seq } = list.subscriptions[id]!
-  const body = { data: viewOf(list, id), renewal: secret }
+  const body = { data: subscriptionView(list, id), renewal: secret }
   const of = { user: name, id, generation: seq, renewal: renewalHash(secret) }
   return changed(
     { type: "subscription.renewable/1", ...of, isRepeated, at: now },

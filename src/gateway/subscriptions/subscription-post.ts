@@ -17,7 +17,7 @@ import {
 } from "../http/response.ts"
 import { operation } from "../operation.ts"
 import { changed, changeList, type Decision, unchanged } from "../write.ts"
-import { attributesOf, isId, isTooLarge, PostBody, viewOf } from "./form.ts"
+import { attributesOf, isId, isTooLarge, PostBody, subscriptionView } from "./form.ts"
 import { type Posted, postDoc, readPost, refreshed, store } from "./store.ts"
 
 const warnings = ["The posted keys are not the stored ones, and were ignored: PUT replaces"]
@@ -45,7 +45,7 @@ export const subscriptionPost = operation({
     changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
-        const existing = viewOf(list, posted.id)
+        const existing = subscriptionView(list, posted.id)
         if (existing === undefined) {
           // A new subscription changes the list, so If-Match refers to the list. If-None-Match
           // refers to the subscription: it is true.
@@ -82,7 +82,7 @@ const decideStored = Effect.fnUntraced(function* (
   if (replaces !== posted.id && Object.hasOwn(list.subscriptions, replaces))
     return yield* store(call, list, { ...posted, ...asStored(stored) }, now, 200)
   if (posted.renews) return refreshed(call.caller!, list, posted.id, now, false)
-  const response = ok({ data: viewOf(list, posted.id) }, stamp(stored.lastModified))
+  const response = ok({ data: subscriptionView(list, posted.id) }, stamp(stored.lastModified))
   if (stored.suspended === undefined) return unchanged(response)
   // The browser is active: send to the subscription again. The response stays the same.
   const of = { id: posted.id, generation: stored.seq }

@@ -14,10 +14,10 @@ import { changed, changeList, listOf } from "../write.ts"
 import {
   idInPath,
   ListedObject,
+  subscriptionView,
   Tombstone,
   tombstone,
-  unknownSubscription,
-  viewOf
+  unknownSubscription
 } from "./form.ts"
 import { postDoc, readPut, store } from "./store.ts"
 
@@ -31,7 +31,7 @@ export const subscriptionGet = operation({
   read,
   run: Effect.fnUntraced(function* ({ listing: { fields }, preconditions }, call) {
     const id = yield* idInPath(call)
-    const existing = viewOf(yield* listOf(call.caller!.user), id)
+    const existing = subscriptionView(yield* listOf(call.caller!.user), id)
     if (existing === undefined) return yield* unknownSubscription(id)
     const target = targetOf(existing)
     yield* checked(unmet(preconditions, target, "read"))
@@ -63,7 +63,7 @@ export const subscriptionPut = operation({
     return yield* changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
-        const existing = viewOf(list, id)
+        const existing = subscriptionView(list, id)
         const target =
           existing === undefined
             ? { timestamp: list.lastModified, exists: false }
@@ -90,7 +90,7 @@ export const subscriptionDelete = operation({
     return yield* changeList(
       call,
       Effect.fnUntraced(function* (list, now) {
-        const existing = viewOf(list, id)
+        const existing = subscriptionView(list, id)
         if (existing === undefined) return yield* decideUnknown(list, user, id)
         yield* checked(unmet(preconditions, targetOf(existing), "write"))
         const lastModified = nextTimestamp(list, now)
