@@ -20,7 +20,7 @@ import {
 } from "../connection/errors.ts"
 import { lastSeqOf } from "../stream/info.ts"
 import { pullWithin } from "../stream/pull.ts"
-import { makeGetMany } from "./multi-get.ts"
+import { makeGetMany } from "./read-many.ts"
 import { makeGet } from "./read-one.ts"
 import type { BucketOf, Entry, ValueOf } from "./values.ts"
 

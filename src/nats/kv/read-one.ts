@@ -16,7 +16,7 @@ import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { textOf } from "../connection/headers.ts"
 import { infoOf } from "../stream/info.ts"
 import { directOf, notFound } from "../stream/read-direct.ts"
-import { isUnbuilt, unbuilt } from "./multi-get.ts"
+import { isUnbuilt, unbuilt } from "./read-many.ts"
 import type { Entry } from "./values.ts"
 
 /**
