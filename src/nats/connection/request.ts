@@ -1,6 +1,6 @@
 // Requests to JetStream with little overhead: one subscription for all responses, one timer each,
 // no Error object unless a request fails. A request of nats.js makes an Error with its stack and
-// four promises.
+// four promises. Also the one place that subscribes to subjects of core NATS.
 import {
   createInbox,
   type Msg,

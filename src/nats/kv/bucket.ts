@@ -1,5 +1,5 @@
-// The KV buckets: reads from the leader, writes that expect a revision, and reads of many keys from
-// a replica that has a given revision.
+// The KV buckets: reads (read-one.ts, read-many.ts), writes that expect a revision, and the changes
+// of a bucket, in order and without a gap.
 
 import { type ConsumerMessages, DeliverPolicy, type JetStreamClient } from "@nats-io/jetstream"
 import * as Context from "effect/Context"
@@ -27,6 +27,11 @@ import type { BucketOf, Entry, ValueOf } from "./values.ts"
 const inFlightDelay = Schedule.spaced("2 millis")
 const inFlightRetries = 50
 const putMillis = 5_000
+/** Changes that are read ahead. */
+const changesInFlight = 1_024
+const expiresMillis = 5_000
+/** Events of nats.js after which changes may be missing, or the bucket may be another one. */
+const gaps: ReadonlyArray<string> = ["ordered_consumer_recreated", "stream_not_found"]
 
 interface PutOptions {
   /** The server deletes the entry after this time, or never, whatever the bucket's limit of age. */
@@ -157,18 +162,27 @@ const removeWith =
       }
     })
 
-// Follows the changes of a bucket: their keys and revisions, in order and without a gap.
-
-const changesInFlight = 1_024
-const expiresMillis = 5_000
-
-/** Events of nats.js after which changes may be missing, or the bucket may be another one. */
-const gaps: ReadonlyArray<string> = ["ordered_consumer_recreated", "stream_not_found"]
+/** See `Buckets.changes`. */
+const changes = (
+  js: JetStreamClient,
+  bucket: BucketName,
+  after: number,
+  changed: (key: string, revision: number) => void
+): Effect.Effect<never, NatsUnavailable> => {
+  const operation = `changes of ${bucket}`
+  return Effect.acquireUseRelease(
+    attempt(operation, () => openChanges(js, bucket, after)),
+    (messages) =>
+      attempt(operation, () => passChanges(messages, bucketSubject(bucket, ""), changed)),
+    (messages) =>
+      Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
+  )
+}
 
 /** Keys of pages with owners have two tokens, all others of that bucket one. Nobody needs them. */
 const changedKeys = (bucket: BucketName) => (bucket === "subscriptions" ? "*" : ">")
 
-const open = async (js: JetStreamClient, bucket: BucketName, after: number) => {
+const openChanges = async (js: JetStreamClient, bucket: BucketName, after: number) => {
   const consumer = await js.consumers.get(bucketStream(bucket), {
     filter_subjects: [bucketSubject(bucket, changedKeys(bucket))],
     headers_only: true,
@@ -180,7 +194,7 @@ const open = async (js: JetStreamClient, bucket: BucketName, after: number) => {
 }
 
 /** Calls `changed` for every change. Rejects when changes may be missing. */
-const readAll = async (
+const passChanges = async (
   messages: ConsumerMessages,
   prefix: string,
   changed: (key: string, revision: number) => void
@@ -196,20 +210,4 @@ const readAll = async (
   watch().catch(() => {})
   for await (const msg of messages) changed(msg.subject.slice(prefix.length), msg.seq)
   throw new Error(why)
-}
-
-/** See `Buckets.changes`. */
-const changes = (
-  js: JetStreamClient,
-  bucket: BucketName,
-  after: number,
-  changed: (key: string, revision: number) => void
-): Effect.Effect<never, NatsUnavailable> => {
-  const operation = `changes of ${bucket}`
-  return Effect.acquireUseRelease(
-    attempt(operation, () => open(js, bucket, after)),
-    (messages) => attempt(operation, () => readAll(messages, bucketSubject(bucket, ""), changed)),
-    (messages) =>
-      Effect.promise(() => messages.close()).pipe(Effect.timeoutOption("1 second"), Effect.ignore)
-  )
 }
