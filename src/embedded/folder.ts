@@ -7,7 +7,7 @@ import { readdir, readFile, rm } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import * as Effect from "effect/Effect"
-import { createOnce, replace } from "#secrets/once.ts"
+import { createOnce, replace } from "#secrets/whole-file.ts"
 
 export const folderAt = (root: string) => {
   const at = resolve(root)

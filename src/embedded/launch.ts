@@ -7,7 +7,7 @@ import { existsSync } from "node:fs"
 import { chmod, mkdir, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
-import { replace } from "#secrets/once.ts"
+import { replace } from "#secrets/whole-file.ts"
 import {
   type Address,
   addressIn,

@@ -8,7 +8,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import webpush from "web-push"
 import type { KeySet, KeyState } from "./key-set.ts"
-import { createOnce, syncFolder, writeNew } from "./once.ts"
+import { createOnce, syncFolder, writeNew } from "./whole-file.ts"
 
 /** A start or a verb cannot go on. The message names the setting or file and says why. */
 export class SecretsFault extends Schema.TaggedError<SecretsFault>()("SecretsFault", {

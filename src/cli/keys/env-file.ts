@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { freshPair, freshUseridSecret } from "#secrets/file.ts"
 import { currentKey, formatFormer, type KeySet } from "#secrets/key-set.ts"
-import { createOnce } from "#secrets/once.ts"
+import { createOnce } from "#secrets/whole-file.ts"
 import { failed, VerbFailed } from "../terminal/output.ts"
 
 /** Settings that belong together, under one comment. */
