@@ -226,6 +226,8 @@ export const rounds: ReadonlyArray<ReadonlyArray<Incident>> = [
     {
       name: "every process is stopped",
       alert: "BellcastDown",
+      // The workers were restarted again and again a moment ago.
+      beside: ["BellcastRestarting"],
       cause: killed(
         "gateway-1",
         "gateway-2",

@@ -3,6 +3,7 @@
 // incidents whose name or alert contains one of these texts, with commas between.
 import { spawnSync } from "node:child_process"
 import { say } from "../bench/print.ts"
+import { until } from "../support/client.ts"
 import { textOf } from "../support/documents.ts"
 import { type Incident, rounds } from "./incidents.ts"
 import type { Alert } from "./prometheus.ts"
@@ -11,6 +12,7 @@ import { failingChecks, type Rig, startRig, untilQuiet } from "./rig.ts"
 const firesMillis = 180_000
 const silentMillis = 300_000
 const lookMillis = 1_000
+const dashboardMillis = 120_000
 
 const isOf = ({ alert, labels = {} }: Incident, { labels: found }: Alert): boolean =>
   found.alertname === alert &&
@@ -130,7 +132,12 @@ const checkDashboard = async ({ prometheus }: Rig): Promise<ReadonlyArray<string
   )
   const faults: Array<string> = []
   for (const each of queries) {
-    const found = await prometheus.query(each).catch((error: Error) => error.message)
+    // A rate needs two scrapes of a process that has just started.
+    const found = await until(
+      () => prometheus.query(each).catch((error: Error) => error.message),
+      (count) => count !== 0,
+      dashboardMillis
+    ).catch(() => 0)
     if (found === 0) faults.push(`the dashboard's query finds nothing: ${each}`)
     if (typeof found === "string") faults.push(`the dashboard's query ${each}: ${found}`)
   }
