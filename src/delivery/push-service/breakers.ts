@@ -1,9 +1,8 @@
 // The breakers of one push service. Each stops pushes for a while (open), then lets single probes
 // through (half-open) until a response closes it. The connectivity breaker opens when no response
-// comes, the credentials breaker when our credentials are refused; the budget of its probes is
-// last. Pure: callers give the time, by the monotonic clock.
+// comes, the credentials breaker when our credentials are refused. Pure: callers give the time, by
+// the monotonic clock.
 import { addBounded, makeRoom } from "#basics/bounded.ts"
-import type { RefusalReason } from "#domain/reason.ts"
 
 /**
  * Different subscriptions without a response, in a row, that open the breaker. The same number of
@@ -148,17 +147,10 @@ const usersInRowMax = 20
 /** Subscriptions known to be refused alone; the oldest are dropped beyond this. */
 const loneMax = 1_000
 
-/** Users with an accepted push; the oldest are dropped beyond this. */
-const provenUsersMax = 10_000
-/** Made-up users are of today: a subscription of this age counts as genuine. */
-const trustedMillis = 24 * 60 * 60_000
-
 /** What the breaker needs of a push. */
 interface CheckedPush {
   readonly subscription: string
   readonly user: string
-  /** When its subscription was stored, in milliseconds of the monotonic clock. */
-  readonly storedAt: number
 }
 
 /**
@@ -169,9 +161,8 @@ interface CheckedPush {
 export class CredentialsBreaker {
   readonly #openMillis: number
   readonly #circuit = new CircuitBreaker()
-  readonly #budget: ProbeBudget
+  #probes: ProbeTurns
   #acceptedAt = Number.NEGATIVE_INFINITY
-  readonly #provenUsers = new Set<string>()
   readonly #usersInRow = new Set<string>()
   readonly #inRow = new Set<string>()
   /**
@@ -182,7 +173,7 @@ export class CredentialsBreaker {
   /** `openMillis`: how long it stays open after the last refusal. */
   constructor(openMillis: number) {
     this.#openMillis = openMillis
-    this.#budget = new ProbeBudget(openMillis)
+    this.#probes = new ProbeTurns(openMillis, 0)
   }
 
   stateAt(now: number): CircuitState {
@@ -208,15 +199,13 @@ export class CredentialsBreaker {
    * Undefined: send the push; while the breaker is not closed, as a probe. Else the time to come
    * back.
    */
-  admit({ storedAt, user }: CheckedPush, now: number): number | undefined {
+  admit({ user }: CheckedPush, now: number): number | undefined {
     if (this.#circuit.stateAt(now) === "closed") return undefined
-    const isTrusted = this.#provenUsers.has(user) || now - storedAt >= trustedMillis
-    return this.#budget.admit(user, isTrusted, now)
+    return this.#probes.admit(user, now)
   }
 
   /** Notes a 2xx. Returns whether it closes the breaker. */
-  accepted({ subscription, user }: CheckedPush, now: number): boolean {
-    addBounded(this.#provenUsers, user, provenUsersMax)
+  accepted({ subscription }: CheckedPush, now: number): boolean {
     if (this.#lone.size > 0) this.#lone.delete(subscription)
     return this.#close(now)
   }
@@ -227,18 +216,13 @@ export class CredentialsBreaker {
    */
   refused(
     push: CheckedPush,
-    reason: RefusalReason,
     now: number
   ): "lone" | { readonly until: number; readonly opens: boolean } {
     const opens = this.#circuit.stateAt(now) === "closed"
-    if (this.#isLone(push, now)) {
-      if (!opens) this.#budget.refused(push.user, now)
-      return "lone"
-    }
+    if (this.#isLone(push, now)) return "lone"
     this.#endRow()
-    if (opens) this.#budget.start(reason === "key-mismatch", now)
-    else if (reason === "credentials") this.#budget.slowDown()
-    this.#budget.refused(push.user, now)
+    if (opens) this.#probes = new ProbeTurns(this.#openMillis, now)
+    this.#probes.refused(push.user, now)
     this.#circuit.open(this.#openMillis, now)
     return { until: now + this.#openMillis, opens }
   }
@@ -253,7 +237,7 @@ export class CredentialsBreaker {
     const wait = Math.min(millis, this.#openMillis)
     if (state === "open" && this.#circuit.openUntil! >= now + wait) return false
     this.#endRow()
-    if (state === "closed") this.#budget.start(false, now)
+    if (state === "closed") this.#probes = new ProbeTurns(this.#openMillis, now)
     this.#circuit.open(wait, now)
     return state !== "open"
   }
@@ -283,137 +267,79 @@ export class CredentialsBreaker {
   }
 }
 
-/** The interval widens by its first value with each so many probes. */
-const probesPerStep = 100
-const probesAtOnce = 3
-/** Waits of a user's next probe double up to this multiple of `openMillis`. */
-const userWaitMax = 15
-/** Users whose probes were refused, and users that wait for their first; the oldest are dropped. */
+/** Between two probes at first: a thousand users have their turn within 36 s. */
+const gapMillisMin = 36
+/**
+ * Later, a gap is the time since the breaker opened divided by this: a push service that refuses
+ * everybody is left alone more and more.
+ */
+const gapsOfTime = 10_000
+/** A push that comes back so much later than its turn takes another one. */
+const lapseMillis = 60_000
+/**
+ * Users that wait for their turn, and users whose probe was refused. Half of the turns are for
+ * users without a refused probe; a push that gets no turn comes back later.
+ */
 const usersMax = 10_000
-/** Within so many times `openMillis`, all users that wait for their first probe get one. */
-const untriedWaitMax = 5
+/** The wait after a refused probe doubles from `openMillis` up to this multiple of it. */
+const waitMax = 15
 
 /**
- * Probes pass at growing intervals, of different users first, so that one user's broken
- * subscriptions cannot hide a healthy one. Trusted users have intervals of their own, so that
- * made-up ones cannot hide a genuine one. `openMillis`: the longest wait of a push, and ten times
- * the longest interval.
+ * Each user that waits has one turn to probe, so that neither one user's many broken subscriptions
+ * nor many made-up users hide a healthy one.
  */
-class ProbeBudget {
+class ProbeTurns {
   readonly #openMillis: number
+  readonly #startedAt: number
+  /** When the push of a user that waits may be sent. */
+  readonly #turns = new Map<string, number>()
+  #lastTurn: number
   readonly #refused = new Map<string, { readonly waitMillis: number; readonly until: number }>()
-  #trusted: Pace
-  #others: Pace
-  /** When a push to a user without a refused probe was last deferred. */
-  #untriedAt = Number.NEGATIVE_INFINITY
 
-  constructor(openMillis: number) {
+  /** `openMillis`: the longest time until a push comes back. */
+  constructor(openMillis: number, now: number) {
     this.#openMillis = openMillis
-    this.#trusted = new Pace(openMillis, this.#stepMillis(false), 0)
-    this.#others = this.#trusted
+    this.#startedAt = now
+    this.#lastTurn = now
   }
 
-  /**
-   * Forgets earlier probes. The next one may pass after one interval: at first a 60th of
-   * `openMillis`, or, when `isOneByOne`, a 600th; never more than a tenth.
-   */
-  start(isOneByOne: boolean, now: number): void {
-    const stepMillis = this.#stepMillis(isOneByOne)
-    this.#refused.clear()
-    this.#trusted = new Pace(this.#openMillis, stepMillis, now)
-    this.#others = new Pace(this.#openMillis, stepMillis, now)
-    this.#untriedAt = Number.NEGATIVE_INFINITY
+  /** Undefined: send this push as a probe. Else when to come back, within `openMillis`. */
+  admit(user: string, now: number): number | undefined {
+    const soon = now + this.#openMillis
+    const { until = now } = this.#refused.get(user) ?? {}
+    if (now < until) return Math.min(until, soon)
+    const turn = this.#turnOf(user, now)
+    if (turn === undefined) return soon
+    if (now < turn) return Math.min(turn, soon)
+    this.#turns.delete(user)
+    this.refused(user, now)
+    return undefined
   }
 
-  /** Widens the intervals: a refusal concerned our credentials. */
-  slowDown(): void {
-    for (const pace of [this.#trusted, this.#others]) pace.slowDown(this.#stepMillis(false))
-  }
-
-  /**
-   * Undefined: send this push as a probe. Else the time to come back, at most `openMillis` from
-   * now. `isTrusted`: the user is hardly made up.
-   */
-  admit(user: string, isTrusted: boolean, now: number): number | undefined {
-    const refused = this.#refused.get(user)
-    if (refused !== undefined) {
-      const until = Math.min(refused.until, now + this.#openMillis)
-      if (until > now) return until
-      if (now - this.#untriedAt < 2 * this.#openMillis) return now + this.#openMillis
-    }
-    const isFirst = refused === undefined
-    const pace = isTrusted && isFirst ? this.#trusted : this.#others
-    const until = pace.admit(user, isFirst, now)
-    if (until !== undefined && isFirst) this.#untriedAt = now
-    return until
-  }
-
-  /** Notes that a push to this user was refused. */
+  /** Notes that a push to this user is refused, or is sent as a probe, which mostly is refused. */
   refused(user: string, now: number): void {
     const last = this.#refused.get(user)
     // Another push of the same moment was refused already.
     if (last !== undefined && now < last.until) return
-    const waitMillis = Math.min(
-      last === undefined ? this.#openMillis : 2 * last.waitMillis,
-      userWaitMax * this.#openMillis
-    )
+    const doubled = last === undefined ? this.#openMillis : 2 * last.waitMillis
+    const waitMillis = Math.min(doubled, waitMax * this.#openMillis)
     this.#refused.delete(user)
     makeRoom(this.#refused, usersMax)
     this.#refused.set(user, { waitMillis, until: now + waitMillis })
   }
 
-  #stepMillis(isOneByOne: boolean): number {
-    return Math.max(1, Math.round(this.#openMillis / (isOneByOne ? 600 : 60)))
-  }
-}
-
-/** Intervals between probes, and the users that wait for their first one. */
-class Pace {
-  readonly #openMillis: number
-  readonly #gapMillisMax: number
-  readonly #waiting = new Set<string>()
-  /** The most that have waited at once. */
-  #most = 0
-  #stepMillis: number
-  #probes = 0
-  #nextAt: number
-  /** The last time given to a push to come back, so that pushes come one after the other. */
-  #slotAt: number
-
-  constructor(openMillis: number, stepMillis: number, now: number) {
-    this.#openMillis = openMillis
-    this.#gapMillisMax = Math.max(1, Math.round(openMillis / 10))
-    this.#stepMillis = stepMillis
-    this.#nextAt = now + (1 + probesAtOnce) * this.#gap(false)
-    this.#slotAt = this.#nextAt
-  }
-
-  slowDown(stepMillis: number): void {
-    this.#stepMillis = stepMillis
-  }
-
-  /** Undefined: the probe passes. Else the time to come back. `isFirst`: of its user. */
-  admit(user: string, isFirst: boolean, now: number): number | undefined {
-    // Pushes come back a little early or late, so a few probes may follow each other at once.
-    if (now >= this.#nextAt - probesAtOnce * this.#gap(isFirst)) {
-      this.#probes += 1
-      this.#nextAt = Math.max(this.#nextAt, now) + this.#gap(isFirst)
-      if (this.#waiting.delete(user) && this.#waiting.size === 0) this.#most = 0
-      return undefined
+  /** Undefined: too many wait. */
+  #turnOf(user: string, now: number): number | undefined {
+    for (const [each, turn] of this.#turns) {
+      if (now - turn <= lapseMillis) break
+      this.#turns.delete(each)
     }
-    if (isFirst) {
-      addBounded(this.#waiting, user, usersMax)
-      this.#most = Math.max(this.#most, this.#waiting.size)
-    }
-    const next = Math.max(this.#slotAt, this.#nextAt) + this.#gap(isFirst)
-    this.#slotAt = Math.min(next, now + this.#openMillis)
-    return this.#slotAt
-  }
-
-  #gap(isFirst: boolean): number {
-    const widened = Math.round(this.#stepMillis * (1 + this.#probes / probesPerStep))
-    const gap = Math.min(widened, this.#gapMillisMax)
-    if (!isFirst || this.#most === 0) return gap
-    return Math.min(gap, Math.max(1, Math.floor((untriedWaitMax * this.#openMillis) / this.#most)))
+    const known = this.#turns.get(user)
+    const turnsMax = this.#refused.has(user) ? usersMax / 2 : usersMax
+    if (known !== undefined || this.#turns.size >= turnsMax) return known
+    const gap = Math.max(gapMillisMin, (now - this.#startedAt) / gapsOfTime)
+    this.#lastTurn = Math.max(now, this.#lastTurn + gap)
+    this.#turns.set(user, this.#lastTurn)
+    return this.#lastTurn
   }
 }

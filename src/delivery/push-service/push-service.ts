@@ -242,7 +242,7 @@ export class PushService {
     // While our key is proven, a mismatch concerns one subscription, and one user may have many
     // such.
     if (reason === "key-mismatch" && this.#credentials.proven(now)) return undefined
-    const refused = this.#credentials.refused(push, reason, now)
+    const refused = this.#credentials.refused(push, now)
     if (refused === "lone") return undefined
     if (refused.opens) {
       this.#unpublished.breakerOpened()
