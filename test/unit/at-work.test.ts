@@ -6,7 +6,7 @@ import {
   stalledMillisMax,
   subscriptionFault,
   troubleOf
-} from "#monitoring/at-work.ts"
+} from "#monitoring/health.ts"
 import { ProcessList, WorkTally } from "#nats/connection/processes.ts"
 
 const long = stalledMillisMax

@@ -1,6 +1,6 @@
 // What a process knows of the roles that others run, from what they announce.
 import { assert, describe, it } from "vitest"
-import { absentMillisMax, rolesFault } from "#monitoring/at-work.ts"
+import { absentMillisMax, rolesFault } from "#monitoring/health.ts"
 import { ProcessList } from "#nats/connection/processes.ts"
 
 const announcement = (process: string, ...roles: ReadonlyArray<string>) => ({
