@@ -19,7 +19,7 @@ import { call, until } from "#test/client.ts"
 import { startNats, type TestNats } from "#test/nats.ts"
 import { logStartFailure } from "../../src/failed-start.ts"
 
-/** Those of src/monitoring/server.ts. */
+/** Those of src/monitoring/port.ts. */
 const connectionsMax = 64
 const loopback = "127.0.0.1:0"
 

@@ -1,6 +1,6 @@
 // By which names the metrics port may be called.
 import { assert, it } from "vitest"
-import { isOwnHost } from "#monitoring/host.ts"
+import { isOwnHost } from "#monitoring/port.ts"
 
 const names = ["Metrics.example.org"]
 
