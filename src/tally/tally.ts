@@ -1,8 +1,10 @@
 // WORK -> broadcasts, channels. The tally counts the outcomes of pushes and records in LOG when a
 // broadcast is finished.
+
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { originOf } from "#broadcasts/state.ts"
+import { originOf, pauseFailed } from "#broadcasts/state.ts"
 import { publisherOf } from "#domain/broadcast.ts"
 import {
   type ChannelPushes,
@@ -11,7 +13,13 @@ import {
   evolvePushes,
   pushesSince
 } from "#domain/outcome.ts"
-import { countsOf, evolveProgress, type Progress, startProgress } from "#domain/progress.ts"
+import {
+  countsOf,
+  evolveProgress,
+  type Failures,
+  type Progress,
+  startProgress
+} from "#domain/progress.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -25,7 +33,7 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
-import { makePauses } from "./pauses.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
 /** All broadcasts that a batch can finish: their facts are stored together. */
 const finishedAtOnce = 256
@@ -230,3 +238,45 @@ export const tallyLayer = Layer.effectDiscard(
     yield* Effect.forkScoped(followers.follow("tally", start))
   })
 )
+
+// Pauses broadcasts of which too many pushes failed. Those for which LOG has no room wait in
+// memory.
+
+interface Due {
+  readonly failures: Failures
+  /** Sequence of the outcome by which the share was reached. */
+  readonly seq: number
+}
+
+const warn = makeRateLimitedLog("broadcasts of which pushes fail cannot be paused yet")
+
+const makePauses = Effect.gen(function* () {
+  const context = yield* Effect.context<EventLog | Buckets>()
+  const due = new Map<number, Due>()
+
+  const pause = Effect.fnUntraced(
+    function* (broadcast: number, failures: Failures) {
+      const origin = yield* originOf(broadcast)
+      const at = yield* Clock.currentTimeMillis
+      if (origin !== undefined) yield* pauseFailed(origin, failures, at)
+      due.delete(broadcast)
+    },
+    Effect.catchTag("AppendConflict", () => Effect.void),
+    (effect, broadcast) =>
+      Effect.catchReason(effect, "NatsUnavailable", "NoRoom", () => warn({ broadcast }))
+  )
+
+  return {
+    add: (broadcast: number, failures: Failures, seq: number): void => {
+      due.set(broadcast, { failures, seq })
+    },
+    /** Stores what is due. What has no room, or changes all the time, is tried again. */
+    store: Effect.suspend(() =>
+      Effect.forEach([...due], ([broadcast, { failures }]) => pause(broadcast, failures), {
+        discard: true
+      })
+    ).pipe(Effect.provideContext(context)),
+    /** Sequence of the first message whose pause is not stored, or Infinity. */
+    waitingSince: () => Math.min(...[...due.values()].map(({ seq }) => seq))
+  }
+})
