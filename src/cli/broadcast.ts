@@ -19,7 +19,7 @@ import {
 } from "#gateway/broadcasts/view.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { channelToken } from "#streams/tokens.ts"
-import { printable, printableJson } from "#telemetry/printable.ts"
+import { printable, printableJson } from "#telemetry/redaction.ts"
 import { broadcastArgument, demandBroadcast } from "./nats/broadcasts.ts"
 import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { jsonFlag, limitFlag, named, objectFlag, optional, timeFlag } from "./terminal/input.ts"

@@ -20,7 +20,7 @@ import {
   decodeToken,
   isChannelToken
 } from "#streams/tokens.ts"
-import { printable } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/redaction.ts"
 import { shownBroadcasts } from "./broadcast.ts"
 import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"

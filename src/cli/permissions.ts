@@ -26,7 +26,7 @@ import {
   decodeToken,
   isChannelToken
 } from "#streams/tokens.ts"
-import { printable } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/redaction.ts"
 import { printLeftStanding } from "./nats/broadcasts.ts"
 import { demandLog, demandRoom, untilApplied } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"

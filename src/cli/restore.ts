@@ -27,7 +27,7 @@ import {
   type UserRemovals,
   undoing
 } from "#subscriptions/removals.ts"
-import { printable } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/redaction.ts"
 import { demandRoom, isRejected } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { named, onOff, ownSettings, several, timeFlag } from "./terminal/input.ts"

@@ -2,7 +2,7 @@
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { personOf } from "#gateway/users/user.ts"
-import { printable } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/redaction.ts"
 import { showOne } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument } from "./terminal/input.ts"

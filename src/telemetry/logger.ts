@@ -4,8 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import pino from "pino"
-import { printable, printableJson } from "./printable.ts"
-import { errorFields, fieldOf, withoutSecrets } from "./redaction.ts"
+import { errorFields, fieldOf, printable, printableJson, withoutSecrets } from "./redaction.ts"
 
 const pinoLevels = {
   Trace: "trace",

@@ -3,8 +3,7 @@ import { spawnSync } from "node:child_process"
 import { Effect, Logger } from "effect"
 import { assert, describe, it } from "vitest"
 import { logRequest } from "#gateway/pipeline/request-log.ts"
-import { printableJson } from "#telemetry/printable.ts"
-import { fieldOf, withoutSecrets } from "#telemetry/redaction.ts"
+import { fieldOf, printableJson, withoutSecrets } from "#telemetry/redaction.ts"
 
 describe("a URL in a line", () => {
   it.for([

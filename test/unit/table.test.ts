@@ -1,7 +1,7 @@
 // Columns for the terminal, and what must not reach it.
 import { assert, describe, it } from "@effect/vitest"
 import { table } from "#cli/terminal/output.ts"
-import { printableJson } from "#telemetry/printable.ts"
+import { printableJson } from "#telemetry/redaction.ts"
 
 describe("a table", () => {
   it("aligns columns, numbers to the right, with a dash for a missing value", () => {

@@ -7,7 +7,7 @@ import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import type * as HttpMethod from "effect/http/HttpMethod"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import { printable } from "#telemetry/printable.ts"
+import { printable } from "#telemetry/redaction.ts"
 
 /** A request to the API failed. The message is printed. */
 export class ApiError extends Schema.TaggedError<ApiError>()("ApiError", {

@@ -29,8 +29,7 @@ import {
   natsTlsSettings,
   natsUrlFault
 } from "#settings/addresses.ts"
-import { printable, printableJson } from "#telemetry/printable.ts"
-import { withoutSecrets } from "#telemetry/redaction.ts"
+import { printable, printableJson, withoutSecrets } from "#telemetry/redaction.ts"
 import { named, objectFlag } from "../terminal/input.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/output.ts"
 

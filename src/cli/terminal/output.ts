@@ -7,8 +7,7 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { printable, printableJson } from "#telemetry/printable.ts"
-import { withoutSecrets } from "#telemetry/redaction.ts"
+import { printable, printableJson, withoutSecrets } from "#telemetry/redaction.ts"
 
 /** Prints rows: a line of JSON for each, or a table. */
 export const printRows = <R>(json: boolean, rows: ReadonlyArray<R>, shown: Shown<R>) =>
