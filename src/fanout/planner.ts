@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { States } from "#broadcasts/states.ts"
 import { wholeBroadcast } from "#broadcasts/whole-broadcast.ts"
-import { lifeMillisMin } from "#domain/broadcast.ts"
+import { lifeMillisMin, scheduledMax, scheduledOfOneMax } from "#domain/broadcast.ts"
 import { changeIn, isPlannedAt } from "#domain/broadcast-state.ts"
 import { type BroadcastRef, shardDepth, shardsAtOnce, sinceOf } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
@@ -24,6 +24,7 @@ import { countRegistrations } from "#subscriptions/audience.ts"
 import { commandRejected } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import {
+  isOwn,
   type PlanOfMessage,
   readBroadcast,
   type ShardRef,
@@ -31,7 +32,6 @@ import {
   wholeError
 } from "./read-broadcast.ts"
 import { startDue } from "./start-due.ts"
-import { isTooMany, tooMany } from "./too-many.ts"
 
 /** Broadcasts at a time: enough that many plans are stored as one batch. */
 const broadcastsInFlight = 128
@@ -258,3 +258,31 @@ export const fanoutLayer = Layer.effectDiscard(
     yield* Effect.forkScoped(startDue(planner))
   })
 ).pipe(Layer.provide(States.layer))
+
+// Bounds the broadcasts that wait for their start. A gateway refuses a request beyond the bound;
+// NATS clients publish commands that nobody refuses, so the planner rejects those.
+
+const tooMany =
+  `${scheduledMax} broadcasts wait for their start already, ` +
+  `or ${scheduledOfOneMax} of this publisher`
+
+interface Tools {
+  readonly log: EventLog["Service"]
+  readonly states: States["Service"]
+}
+
+/**
+ * Whether a broadcast that starts later must not wait. What a gateway accepted may. A recreated
+ * consumer reads broadcasts again: those that wait already, and those that were rejected, although
+ * there may be room now.
+ */
+const isTooMany = Effect.fnUntraced(function* (
+  { log, states }: Tools,
+  stored: Stored,
+  publisher: string
+) {
+  if (isOwn(stored)) return false
+  if ((yield* log.last("log", subjects.state(stored.seq))) !== undefined) return false
+  if ((yield* log.last("log", subjects.rejected(stored.seq))) !== undefined) return true
+  return states.isFull(publisher)
+})
