@@ -266,7 +266,7 @@ const tooMany =
   `${scheduledMax} broadcasts wait for their start already, ` +
   `or ${scheduledOfOneMax} of this publisher`
 
-interface Tools {
+interface Bound {
   readonly log: EventLog["Service"]
   readonly states: States["Service"]
 }
@@ -277,7 +277,7 @@ interface Tools {
  * there may be room now.
  */
 const isTooMany = Effect.fnUntraced(function* (
-  { log, states }: Tools,
+  { log, states }: Bound,
   stored: Stored,
   publisher: string
 ) {

@@ -13,13 +13,13 @@ const heardMillis = 50
 /** Starts that are appended at once: they are stored as one batch. */
 const startsAtOnce = 128
 
-interface Tools {
+interface Starter {
   readonly log: EventLog["Service"]
   readonly states: States["Service"]
 }
 
 const startOne = Effect.fnUntraced(function* (
-  { log }: Tools,
+  { log }: Starter,
   { broadcast, channel, schedule, seq }: Scheduled
 ) {
   const at = yield* Clock.currentTimeMillis
@@ -34,7 +34,7 @@ const startOne = Effect.fnUntraced(function* (
 })
 
 /** Starts what is due, again and again, also after a failure. */
-export const startDue = (tools: Tools) =>
+export const startDue = (tools: Starter) =>
   Effect.andThen(
     tools.states.known,
     runForever(
@@ -44,7 +44,7 @@ export const startDue = (tools: Tools) =>
     )
   )
 
-const startEach = Effect.fnUntraced(function* (tools: Tools) {
+const startEach = Effect.fnUntraced(function* (tools: Starter) {
   const { states } = tools
   while (true) {
     const now = yield* Clock.currentTimeMillis

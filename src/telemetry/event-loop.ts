@@ -20,7 +20,7 @@ export interface Lag {
   readonly max: number
 }
 
-const late = (nanos: number): number =>
+const secondsLate = (nanos: number): number =>
   Number.isFinite(nanos) ? Math.max(0, nanos / 1e9 - resolutionMillis / 1e3) : 0
 
 /** Measures from now on. `read`: since the reading before, or since the one 5 s before. */
@@ -33,9 +33,9 @@ export const watchEventLoop = () => {
       const at = performance.now()
       if (latest !== undefined && at - latest.at < windowMillisMin) return latest.lag
       const lag = {
-        mean: late(delays.mean),
-        p99: late(delays.percentile(99)),
-        max: late(delays.max)
+        mean: secondsLate(delays.mean),
+        p99: secondsLate(delays.percentile(99)),
+        max: secondsLate(delays.max)
       }
       delays.reset()
       latest = { lag, at }
