@@ -1,5 +1,7 @@
 // Broadcast -> plan -> shard jobs. The planner decides once into how many shards a broadcast is
-// cut, and rejects broadcasts that cannot be sent. One that starts later is planned at its start.
+// cut, and rejects broadcasts that cannot be sent. One that starts later is planned at its start,
+// which every process with a planner appends: each start names the change that it follows, so NATS
+// stores one, and no lease is waited for.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -35,14 +37,17 @@ import {
 
 /** Broadcasts at a time: enough that many plans are stored as one batch. */
 const broadcastsInFlight = 128
+
 /** Jobs appended at once: only a high rate has more. */
 const appendConcurrency = 128
+
 /**
  * Pushes of a broadcast whose jobs wait in WORK at a time: the job of another broadcast, which is
  * taken after them, waits for this many pushes at most. A worker appends the next job and gets it
  * within some 10 ms.
  */
 const waitingPushes = 2_000
+
 const notAppliedAfterMillis = 1_000
 
 const otherPlan =
@@ -58,118 +63,32 @@ interface Planner {
   readonly waits: ReturnType<typeof makeRateLimitedLog>
 }
 
-const reject = Effect.fnUntraced(function* (
-  { log, warn }: Planner,
-  { seq, subject }: Pick<Stored, "seq" | "subject">,
-  reason: string
-) {
-  const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
-  yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
-  commandRejected("planner")
-  yield* warn({ broadcast: seq, reason })
-  return never(reason)
-})
-
-/** Rejects a broadcast on which the planner dies again and again. */
-const giveUp = (planner: Planner, { seq, subject }: Delivery, reason: string) =>
-  reject(planner, { seq: parseState(subject) ?? seq, subject }, reason)
-
-/** How many shards get their jobs from the planner; each appends a later one as it begins. */
-const shardsAtFirst = (pushesPerShard: number, rate: number | undefined): number =>
-  rate === undefined
-    ? Math.ceil(waitingPushes / pushesPerShard)
-    : shardsAtOnce(rate, pushesPerShard)
-
-/** The registrations and the named users; undefined: nobody is to get the broadcast. */
-const peopleOf = Effect.fnUntraced(function* ({ buckets }: Planner, to: Recipients | undefined) {
-  if (to === undefined) return undefined
-  return (yield* countRegistrations(buckets, to.channels)) + to.users.length
-})
-
-const newPlan = Effect.fnUntraced(function* (
-  { states }: Planner,
-  { broadcast, expiresAt, rate, since }: BroadcastRef,
-  given: PlanOfMessage,
-  people: number | undefined,
-  { floor, short = [] }: Applied
-) {
-  const count = people ?? 0
-  const depth = shardDepth(count)
-  // A bucket without room may show a count of 0 for a channel with registrations. The count only
-  // determines the number of jobs; the registrations determine who gets the broadcast.
-  const isEmpty = people === 0 && !short.includes("channels")
-  const isNobody = people === undefined || isEmpty || states.orderOf({ broadcast }) === "cancel"
-  const shards = isNobody ? 0 : 16 ** depth
-  const stride = shards === 0 ? 0 : shardsAtFirst(count / shards, rate)
-  const plan: Plan = {
-    broadcast,
-    depth,
-    shards,
-    ...(stride < shards ? { stride } : {}),
-    ...(people === undefined ? {} : { people }),
-    floor,
-    ...(since === undefined ? {} : { since }),
-    ...given,
-    expiresAt,
-    at: yield* Clock.currentTimeMillis
-  }
-  return plan
-})
-
-/** The plan of a broadcast: a new one, or that of an earlier delivery of the message. */
-const planOf = Effect.fnUntraced(function* (
-  planner: Planner,
-  ref: BroadcastRef,
-  given: PlanOfMessage,
-  people: number | undefined,
-  applied: Applied
-) {
-  const { log } = planner
-  const subject = subjects.plan(ref.channel as ChannelToken, ref.broadcast)
-  const body = yield* newPlan(planner, ref, given, people, applied)
-  return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
-    Effect.as(body),
-    Effect.catchTag("AppendConflict", () =>
-      Effect.flatMap(log.last("work", subject), (stored) => {
-        if (stored?.message.type !== "plan/1") return Effect.succeed(body)
-        // The number belonged to another broadcast in a WORK that was restored from a later copy.
-        return isSameTime(stored.message.acceptedAt, given.acceptedAt)
-          ? Effect.succeed(stored.message)
-          : Effect.fail(unavailable("plan")(new Error(otherPlan)))
-      })
+/** Runs the planner until the scope of the layer closes. */
+export const fanoutLayer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const consumers = yield* Consumers
+    const planner: Planner = {
+      log: yield* EventLog,
+      buckets: yield* Buckets,
+      watermark: yield* Watermark,
+      states: yield* States,
+      warn: makeRateLimitedLog("broadcasts were rejected"),
+      waits: makeRateLimitedLog("broadcasts wait to be planned")
+    }
+    const broadcasts = consumers.each(
+      ...(["log", "planner", broadcastsInFlight] as const),
+      (delivery) => handle(planner, delivery),
+      (delivery, reason) => giveUp(planner, delivery, reason)
     )
-  )
-})
+    yield* Effect.forkScoped(Effect.andThen(planner.states.known, broadcasts))
+    yield* Effect.forkScoped(startDue(planner))
+  })
+).pipe(Layer.provide(States.layer))
 
-const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards, stride }: Plan) => {
-  const subject = ref.rate === undefined ? subjects.shard : subjects.limitedShard
-  return Effect.forEach(
-    shards === 0 ? [] : shardsAt(depth).slice(0, stride),
-    (shard) =>
-      log.once("work", {
-        subject: subject(ref.broadcast, shard),
-        type: "shard/1",
-        body: { ...ref, shard, floor, ...(stride === undefined ? {} : { stride }) }
-      }),
-    { concurrency: appendConcurrency, discard: true }
-  )
+const handle = (planner: Planner, delivery: Delivery) => {
+  const broadcast = parseState(delivery.subject)
+  return broadcast === undefined ? plan(planner, delivery) : planLater(planner, delivery, broadcast)
 }
-
-/** Appends that a broadcast waits for its start, unless somebody has changed it already. */
-const schedule = Effect.fnUntraced(function* (
-  planner: Planner,
-  stored: Stored,
-  { broadcast, channel }: BroadcastRef,
-  by: string,
-  later: { readonly at: string }
-) {
-  if (yield* isTooMany(planner, stored, by)) return yield* reject(planner, stored, tooMany)
-  const at = yield* Clock.currentTimeMillis
-  const body = { broadcast, channel, run: 0, by, at, schedule: later }
-  const subject = subjects.state(broadcast)
-  yield* planner.log.once("log", { subject, type: "broadcast.scheduled/1", body })
-  return done
-})
 
 /** `start`: undefined where the broadcast starts when it is accepted. */
 const plan = Effect.fnUntraced(function* (planner: Planner, stored: Stored, start?: Start) {
@@ -232,44 +151,122 @@ const planLater = Effect.fnUntraced(function* (
   })
 })
 
-const handle = (planner: Planner, delivery: Delivery) => {
-  const broadcast = parseState(delivery.subject)
-  return broadcast === undefined ? plan(planner, delivery) : planLater(planner, delivery, broadcast)
+const reject = Effect.fnUntraced(function* (
+  { log, warn }: Planner,
+  { seq, subject }: Pick<Stored, "seq" | "subject">,
+  reason: string
+) {
+  const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
+  yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
+  commandRejected("planner")
+  yield* warn({ broadcast: seq, reason })
+  return never(reason)
+})
+
+/** Rejects a broadcast on which the planner dies again and again. */
+const giveUp = (planner: Planner, { seq, subject }: Delivery, reason: string) =>
+  reject(planner, { seq: parseState(subject) ?? seq, subject }, reason)
+
+/** The registrations and the named users; undefined: nobody is to get the broadcast. */
+const peopleOf = Effect.fnUntraced(function* ({ buckets }: Planner, to: Recipients | undefined) {
+  if (to === undefined) return undefined
+  return (yield* countRegistrations(buckets, to.channels)) + to.users.length
+})
+
+/** The plan of a broadcast: a new one, or that of an earlier delivery of the message. */
+const planOf = Effect.fnUntraced(function* (
+  planner: Planner,
+  ref: BroadcastRef,
+  given: PlanOfMessage,
+  people: number | undefined,
+  applied: Applied
+) {
+  const { log } = planner
+  const subject = subjects.plan(ref.channel as ChannelToken, ref.broadcast)
+  const body = yield* newPlan(planner, ref, given, people, applied)
+  return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
+    Effect.as(body),
+    Effect.catchTag("AppendConflict", () =>
+      Effect.flatMap(log.last("work", subject), (stored) => {
+        if (stored?.message.type !== "plan/1") return Effect.succeed(body)
+        // The number belonged to another broadcast in a WORK that was restored from a later copy.
+        return isSameTime(stored.message.acceptedAt, given.acceptedAt)
+          ? Effect.succeed(stored.message)
+          : Effect.fail(unavailable("plan")(new Error(otherPlan)))
+      })
+    )
+  )
+})
+
+const newPlan = Effect.fnUntraced(function* (
+  { states }: Planner,
+  { broadcast, expiresAt, rate, since }: BroadcastRef,
+  given: PlanOfMessage,
+  people: number | undefined,
+  { floor, short = [] }: Applied
+) {
+  const count = people ?? 0
+  const depth = shardDepth(count)
+  // A bucket without room may show a count of 0 for a channel with registrations. The count only
+  // determines the number of jobs; the registrations determine who gets the broadcast.
+  const isEmpty = people === 0 && !short.includes("channels")
+  const isNobody = people === undefined || isEmpty || states.orderOf({ broadcast }) === "cancel"
+  const shards = isNobody ? 0 : 16 ** depth
+  const stride = shards === 0 ? 0 : shardsAtFirst(count / shards, rate)
+  const plan: Plan = {
+    broadcast,
+    depth,
+    shards,
+    ...(stride < shards ? { stride } : {}),
+    ...(people === undefined ? {} : { people }),
+    floor,
+    ...(since === undefined ? {} : { since }),
+    ...given,
+    expiresAt,
+    at: yield* Clock.currentTimeMillis
+  }
+  return plan
+})
+
+/** How many shards get their jobs from the planner; each appends a later one as it begins. */
+const shardsAtFirst = (pushesPerShard: number, rate: number | undefined): number =>
+  rate === undefined
+    ? Math.ceil(waitingPushes / pushesPerShard)
+    : shardsAtOnce(rate, pushesPerShard)
+
+const appendJobs = ({ log }: Planner, ref: ShardRef, { depth, floor, shards, stride }: Plan) => {
+  const subject = ref.rate === undefined ? subjects.shard : subjects.limitedShard
+  return Effect.forEach(
+    shards === 0 ? [] : shardsAt(depth).slice(0, stride),
+    (shard) =>
+      log.once("work", {
+        subject: subject(ref.broadcast, shard),
+        type: "shard/1",
+        body: { ...ref, shard, floor, ...(stride === undefined ? {} : { stride }) }
+      }),
+    { concurrency: appendConcurrency, discard: true }
+  )
 }
 
-/** Runs the planner until the scope of the layer closes. */
-export const fanoutLayer = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const consumers = yield* Consumers
-    const planner: Planner = {
-      log: yield* EventLog,
-      buckets: yield* Buckets,
-      watermark: yield* Watermark,
-      states: yield* States,
-      warn: makeRateLimitedLog("broadcasts were rejected"),
-      waits: makeRateLimitedLog("broadcasts wait to be planned")
-    }
-    const broadcasts = consumers.each(
-      ...(["log", "planner", broadcastsInFlight] as const),
-      (delivery) => handle(planner, delivery),
-      (delivery, reason) => giveUp(planner, delivery, reason)
-    )
-    yield* Effect.forkScoped(Effect.andThen(planner.states.known, broadcasts))
-    yield* Effect.forkScoped(startDue(planner))
-  })
-).pipe(Layer.provide(States.layer))
-
-// Bounds the broadcasts that wait for their start. A gateway refuses a request beyond the bound;
-// NATS clients publish commands that nobody refuses, so the planner rejects those.
+/** Appends that a broadcast waits for its start, unless somebody has changed it already. */
+const schedule = Effect.fnUntraced(function* (
+  planner: Planner,
+  stored: Stored,
+  { broadcast, channel }: BroadcastRef,
+  by: string,
+  later: { readonly at: string }
+) {
+  if (yield* isTooMany(planner, stored, by)) return yield* reject(planner, stored, tooMany)
+  const at = yield* Clock.currentTimeMillis
+  const body = { broadcast, channel, run: 0, by, at, schedule: later }
+  const subject = subjects.state(broadcast)
+  yield* planner.log.once("log", { subject, type: "broadcast.scheduled/1", body })
+  return done
+})
 
 const tooMany =
   `${scheduledMax} broadcasts wait for their start already, ` +
   `or ${scheduledOfOneMax} of this publisher`
-
-interface Bound {
-  readonly log: EventLog["Service"]
-  readonly states: States["Service"]
-}
 
 /**
  * Whether a broadcast that starts later must not wait. What a gateway accepted may. A recreated
@@ -277,7 +274,7 @@ interface Bound {
  * there may be room now.
  */
 const isTooMany = Effect.fnUntraced(function* (
-  { log, states }: Bound,
+  { log, states }: Planner,
   stored: Stored,
   publisher: string
 ) {
@@ -287,21 +284,41 @@ const isTooMany = Effect.fnUntraced(function* (
   return states.isFull(publisher)
 })
 
-// Starts broadcasts that were accepted before, at their time. Every process with a planner does:
-// each start names the change that it follows, so NATS stores one, and no lease is waited for.
-
 /** A start that was stored, or refused because of another one, is heard of within this time. */
 const heardMillis = 50
+
 /** Starts that are appended at once: they are stored as one batch. */
 const startsAtOnce = 128
 
-interface Starter {
-  readonly log: EventLog["Service"]
-  readonly states: States["Service"]
-}
+/** Starts what is due, again and again, also after a failure. */
+const startDue = (planner: Planner) =>
+  Effect.andThen(
+    planner.states.known,
+    runForever(
+      startEach(planner),
+      "500 millis",
+      makeRateLimitedLog("scheduled broadcasts cannot be started", Effect.logError)
+    )
+  )
+
+const startEach = Effect.fnUntraced(function* (planner: Planner) {
+  const { states } = planner
+  while (true) {
+    const now = yield* Clock.currentTimeMillis
+    const scheduled = yield* states.scheduled
+    const due = scheduled.filter(({ startsAt }) => startsAt <= now)
+    yield* Effect.forEach(due, (each) => startOne(planner, each), {
+      concurrency: startsAtOnce,
+      discard: true
+    })
+    const first = scheduled.reduce((least, { startsAt }) => Math.min(least, startsAt), Infinity)
+    const waitMillis = due.length > 0 ? heardMillis : Math.min(first - now, soonMillis)
+    yield* Effect.raceFirst(Effect.sleep(waitMillis), states.scheduling)
+  }
+})
 
 const startOne = Effect.fnUntraced(function* (
-  { log }: Starter,
+  { log }: Planner,
   { broadcast, channel, schedule, seq }: Scheduled
 ) {
   const at = yield* Clock.currentTimeMillis
@@ -313,31 +330,4 @@ const startOne = Effect.fnUntraced(function* (
     "AppendConflict",
     () => Effect.void
   )
-})
-
-/** Starts what is due, again and again, also after a failure. */
-const startDue = (tools: Starter) =>
-  Effect.andThen(
-    tools.states.known,
-    runForever(
-      startEach(tools),
-      "500 millis",
-      makeRateLimitedLog("scheduled broadcasts cannot be started", Effect.logError)
-    )
-  )
-
-const startEach = Effect.fnUntraced(function* (tools: Starter) {
-  const { states } = tools
-  while (true) {
-    const now = yield* Clock.currentTimeMillis
-    const scheduled = yield* states.scheduled
-    const due = scheduled.filter(({ startsAt }) => startsAt <= now)
-    yield* Effect.forEach(due, (each) => startOne(tools, each), {
-      concurrency: startsAtOnce,
-      discard: true
-    })
-    const first = scheduled.reduce((least, { startsAt }) => Math.min(least, startsAt), Infinity)
-    const waitMillis = due.length > 0 ? heardMillis : Math.min(first - now, soonMillis)
-    yield* Effect.raceFirst(Effect.sleep(waitMillis), states.scheduling)
-  }
 })

@@ -1,5 +1,7 @@
 // Checks what the service depends on, at most once a second for all requests: a check writes, and
-// anybody may request one, also 25 times in a batch.
+// anybody may request one, also 25 times in a batch. Judges, too, whether broadcasts are planned,
+// delivered and counted: by the readers of the streams, their messages that are due, and the roles
+// that processes run.
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -46,129 +48,15 @@ export type HealthView = typeof HealthView.Type
 
 /** The shortest time from the end of a check to the beginning of the next. */
 const restMillis = 1_000
+
 /** The lifetime of the entry that a check writes. */
 const probeSeconds = 60
-
-/**
- * Whether the leaders of LOG and of a bucket respond, the server stores what it is given, and a
- * projector runs: writes wait for the projector.
- */
-const storage = Effect.gen(function* () {
-  const buckets = yield* Buckets
-  const log = yield* EventLog
-  const [lease] = yield* Effect.all(
-    [
-      buckets.get("cache", keys.lease("projector")),
-      buckets.get("subscriptions", metaKey),
-      log.last("log", subjects.rejected(0))
-    ],
-    { concurrency: 3 }
-  )
-  const isStored = (yield* ServerHealth).trouble() === undefined
-  return isStored && (lease?.value.holder ?? "") !== ""
-})
-
-const cache = Effect.fnUntraced(function* (readonly: boolean) {
-  const buckets = yield* Buckets
-  // A full cache drops its oldest entries, so a read is enough.
-  if (readonly) return yield* Effect.as(buckets.get("cache", metaKey), true)
-  const probe = yield* Random.nextInt
-  const key = keys.probe(Math.abs(probe).toString(36))
-  yield* buckets.put("cache", key, { v: 1, probe }, 0, { ttlSeconds: probeSeconds })
-  return (yield* buckets.get("cache", key))?.value.probe === probe
-})
-
-const permission = Effect.gen(function* () {
-  return (yield* (yield* Buckets).get("permissions", metaKey)) !== undefined
-})
-
-const space = Effect.gen(function* () {
-  const { isRefusing, look } = yield* Space
-  yield* look
-  return !isRefusing()
-})
 
 /** A check that another part of this process adds, such as whether an identity provider works. */
 interface Check {
   readonly name: string
   readonly isWell: Effect.Effect<boolean>
 }
-
-const logs = new Map<string, ReturnType<typeof makeRateLimitedLog>>()
-
-/** Logs that a check fails. */
-const logFailed = (name: string, fields: Readonly<Record<string, unknown>>) => {
-  const log = logs.get(name) ?? makeRateLimitedLog(`heartbeat: ${name} fails`)
-  logs.set(name, log)
-  return log(fields)
-}
-
-/** The state of each durable consumer and follower. */
-const readers = Effect.fnUntraced(function* (consumers: ReadonlyArray<ConsumerHealth>) {
-  const { following, waiting } = yield* (yield* Backlog).snapshot
-  const { states, work } = yield* Processes
-  const { refusal } = yield* Nats
-  const now = yield* Clock.currentTimeMillis
-  const readerOf = (reader: string, messages: number, dueAt: number | undefined): ReaderState => ({
-    reader,
-    messages,
-    dueMillis: dueAt && now - dueAt,
-    work: work(reader),
-    consumer: consumers.find(({ consumer }) => consumer === reader),
-    processes: processesOf(reader, states()),
-    refusal: refusal()
-  })
-  return [
-    ...waiting.map(({ consumer, dueAt, messages }) => readerOf(consumer, messages, dueAt)),
-    ...following.map(({ dueAt, follower, messages }) => readerOf(follower, messages, dueAt))
-  ]
-})
-
-const delivery = Effect.gen(function* () {
-  const { consumers, missing } = yield* (yield* Upkeep).look
-  const refused = subscriptionFault((yield* Nats).refusal())
-  const found =
-    missing.length > 0
-      ? missing.map((stream) => `${stream} is missing`)
-      : (yield* readers(consumers)).flatMap((reader) => troubleOf(reader) ?? [])
-  const troubles = refused === undefined ? found : [refused, ...found]
-  if (troubles.length === 0) return true
-  yield* logFailed("delivery", { reason: troubles.join("; ") })
-  return false
-})
-
-/** Whether somebody runs each role, or did a minute ago. */
-const roles = Effect.gen(function* () {
-  // Fails where NATS is away: then nothing is known.
-  yield* (yield* Upkeep).look
-  const fault = rolesFault(yield* Processes)
-  if (fault === undefined) return true
-  yield* logFailed("roles", { reason: fault })
-  return false
-})
-
-/** The result of a check; false when the check fails, throws or times out. */
-const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
-  check.pipe(
-    Effect.timeout(`${seconds} seconds`),
-    Effect.catchCause((cause) => Effect.as(logFailed(name, { err: Cause.squash(cause) }), false))
-  )
-
-const lookWith = ({ readonly, timeoutSeconds }: HealthOptions, added: ReadonlyArray<Check>) =>
-  Effect.all(
-    {
-      ...Object.fromEntries(
-        added.map(({ isWell, name }) => [name, within(timeoutSeconds, name, isWell)])
-      ),
-      storage: within(timeoutSeconds, "storage", storage),
-      cache: within(timeoutSeconds, "cache", cache(readonly)),
-      permission: within(timeoutSeconds, "permission", permission),
-      space: within(timeoutSeconds, "space", space),
-      delivery: within(timeoutSeconds, "delivery", delivery),
-      roles: within(timeoutSeconds, "roles", roles)
-    },
-    { concurrency: "unbounded" }
-  )
 
 export class Health extends Context.Service<
   Health,
@@ -215,21 +103,120 @@ const make = Effect.fnUntraced(function* (options: HealthOptions) {
   })
 })
 
-// Judges whether broadcasts are planned, delivered and counted: by the readers of the streams,
-// their messages that are due, and the roles that processes run. Pure.
+const lookWith = ({ readonly, timeoutSeconds }: HealthOptions, added: ReadonlyArray<Check>) =>
+  Effect.all(
+    {
+      ...Object.fromEntries(
+        added.map(({ isWell, name }) => [name, within(timeoutSeconds, name, isWell)])
+      ),
+      storage: within(timeoutSeconds, "storage", storage),
+      cache: within(timeoutSeconds, "cache", cache(readonly)),
+      permission: within(timeoutSeconds, "permission", permission),
+      space: within(timeoutSeconds, "space", space),
+      delivery: within(timeoutSeconds, "delivery", delivery),
+      roles: within(timeoutSeconds, "roles", roles)
+    },
+    { concurrency: "unbounded" }
+  )
+
+/** The result of a check; false when the check fails, throws or times out. */
+const within = <E, R>(seconds: number, name: string, check: Effect.Effect<boolean, E, R>) =>
+  check.pipe(
+    Effect.timeout(`${seconds} seconds`),
+    Effect.catchCause((cause) => Effect.as(logFailed(name, { err: Cause.squash(cause) }), false))
+  )
 
 /**
- * How long messages may be due while none ends. Longer than a restart of all workers, and than the
- * longest attempt of a push (`BELLCAST_PUSH_TIMEOUT_MILLIS` is a minute at most).
+ * Whether the leaders of LOG and of a bucket respond, the server stores what it is given, and a
+ * projector runs: writes wait for the projector.
  */
-export const stalledMillisMax = 120_000
-/** How long NATS may refuse messages to a process. Longer than the election of a leader. */
-export const refusedMillisMax = 60_000
-/**
- * How long nobody may run a role. Longer than a restart of its only process: that serves on for
- * 5 s, drains for 20 s at most, and starts.
- */
-export const absentMillisMax = 60_000
+const storage = Effect.gen(function* () {
+  const buckets = yield* Buckets
+  const log = yield* EventLog
+  const [lease] = yield* Effect.all(
+    [
+      buckets.get("cache", keys.lease("projector")),
+      buckets.get("subscriptions", metaKey),
+      log.last("log", subjects.rejected(0))
+    ],
+    { concurrency: 3 }
+  )
+  const isStored = (yield* ServerHealth).trouble() === undefined
+  return isStored && (lease?.value.holder ?? "") !== ""
+})
+
+const cache = Effect.fnUntraced(function* (readonly: boolean) {
+  const buckets = yield* Buckets
+  // A full cache drops its oldest entries, so a read is enough.
+  if (readonly) return yield* Effect.as(buckets.get("cache", metaKey), true)
+  const probe = yield* Random.nextInt
+  const key = keys.probe(Math.abs(probe).toString(36))
+  yield* buckets.put("cache", key, { v: 1, probe }, 0, { ttlSeconds: probeSeconds })
+  return (yield* buckets.get("cache", key))?.value.probe === probe
+})
+
+const permission = Effect.gen(function* () {
+  return (yield* (yield* Buckets).get("permissions", metaKey)) !== undefined
+})
+
+const space = Effect.gen(function* () {
+  const { isRefusing, look } = yield* Space
+  yield* look
+  return !isRefusing()
+})
+
+const logs = new Map<string, ReturnType<typeof makeRateLimitedLog>>()
+
+/** Logs that a check fails. */
+const logFailed = (name: string, fields: Readonly<Record<string, unknown>>) => {
+  const log = logs.get(name) ?? makeRateLimitedLog(`heartbeat: ${name} fails`)
+  logs.set(name, log)
+  return log(fields)
+}
+
+const delivery = Effect.gen(function* () {
+  const { consumers, missing } = yield* (yield* Upkeep).look
+  const refused = subscriptionFault((yield* Nats).refusal())
+  const found =
+    missing.length > 0
+      ? missing.map((stream) => `${stream} is missing`)
+      : (yield* readers(consumers)).flatMap((reader) => troubleOf(reader) ?? [])
+  const troubles = refused === undefined ? found : [refused, ...found]
+  if (troubles.length === 0) return true
+  yield* logFailed("delivery", { reason: troubles.join("; ") })
+  return false
+})
+
+/** The state of each durable consumer and follower. */
+const readers = Effect.fnUntraced(function* (consumers: ReadonlyArray<ConsumerHealth>) {
+  const { following, waiting } = yield* (yield* Backlog).snapshot
+  const { states, work } = yield* Processes
+  const { refusal } = yield* Nats
+  const now = yield* Clock.currentTimeMillis
+  const readerOf = (reader: string, messages: number, dueAt: number | undefined): ReaderState => ({
+    reader,
+    messages,
+    dueMillis: dueAt && now - dueAt,
+    work: work(reader),
+    consumer: consumers.find(({ consumer }) => consumer === reader),
+    processes: processesOf(reader, states()),
+    refusal: refusal()
+  })
+  return [
+    ...waiting.map(({ consumer, dueAt, messages }) => readerOf(consumer, messages, dueAt)),
+    ...following.map(({ dueAt, follower, messages }) => readerOf(follower, messages, dueAt))
+  ]
+})
+
+/** Whether somebody runs each role, or did a minute ago. */
+const roles = Effect.gen(function* () {
+  // Fails where NATS is away: then nothing is known.
+  yield* (yield* Upkeep).look
+  const fault = rolesFault(yield* Processes)
+  if (fault === undefined) return true
+  yield* logFailed("roles", { reason: fault })
+  return false
+})
 
 /** The role that reads as each durable consumer and follower. */
 const roleOf: Readonly<Record<string, RoleState["role"]>> = {
@@ -258,6 +245,37 @@ export interface ReaderState {
   readonly refusal: { readonly reason: string; readonly millis: number } | undefined
 }
 
+/**
+ * How long messages may be due while none ends. Longer than a restart of all workers, and than the
+ * longest attempt of a push (`BELLCAST_PUSH_TIMEOUT_MILLIS` is a minute at most).
+ */
+export const stalledMillisMax = 120_000
+/** How long NATS may refuse messages to a process. Longer than the election of a leader. */
+export const refusedMillisMax = 60_000
+
+/**
+ * How long nobody may run a role. Longer than a restart of its only process: that serves on for
+ * 5 s, drains for 20 s at most, and starts.
+ */
+export const absentMillisMax = 60_000
+
+/** Why a reader makes no progress, in words; undefined: it does, or nothing is due. */
+export const troubleOf = (state: ReaderState): string | undefined => {
+  const { consumer, messages, reader, work } = state
+  const trouble = consumer?.trouble
+  // A consumer that was changed still delivers, and is changed back.
+  if (trouble === "missing" || trouble === "paused") return `${reader} is ${trouble}`
+  if (work.refusedMillis >= refusedMillisMax)
+    return (
+      `${reader}: NATS has refused messages to a process for ` +
+      `${Math.round(work.refusedMillis / 1000)} s, whose log says why`
+    )
+  const millis = stalledMillis(state)
+  if (millis < stalledMillisMax) return undefined
+  const seconds = Math.round(millis / 1000)
+  return `${reader}: ${messages} wait and none ended for ${seconds} s; ${causeOf(state, seconds)}`
+}
+
 /** For how long something is due and nothing ended; 0: nothing is due. */
 const stalledMillis = ({ dueMillis = 0, work }: ReaderState): number =>
   Math.min(Math.max(dueMillis, work.takenMillis), work.endedMillis)
@@ -276,23 +294,6 @@ const causeOf = (state: ReaderState, seconds: number): string => {
   if (refusal !== undefined && refusal.millis < seconds * 1000)
     return `NATS refused this process something: ${refusal.reason}`
   return `${processes} processes run the role ${role}: their logs may say why`
-}
-
-/** Why a reader makes no progress, in words; undefined: it does, or nothing is due. */
-export const troubleOf = (state: ReaderState): string | undefined => {
-  const { consumer, messages, reader, work } = state
-  const trouble = consumer?.trouble
-  // A consumer that was changed still delivers, and is changed back.
-  if (trouble === "missing" || trouble === "paused") return `${reader} is ${trouble}`
-  if (work.refusedMillis >= refusedMillisMax)
-    return (
-      `${reader}: NATS has refused messages to a process for ` +
-      `${Math.round(work.refusedMillis / 1000)} s, whose log says why`
-    )
-  const millis = stalledMillis(state)
-  if (millis < stalledMillisMax) return undefined
-  const seconds = Math.round(millis / 1000)
-  return `${reader}: ${messages} wait and none ended for ${seconds} s; ${causeOf(state, seconds)}`
 }
 
 /**

@@ -1,5 +1,7 @@
-// The metrics port: a small HTTP server of every process, whatever its roles, for metrics and
-// probes.
+// The metrics port: a small HTTP server of every process, whatever its roles, for metrics, and for
+// the two heartbeats of the API without its prefix. Anybody who reaches it may call without
+// credentials, so each connection gets one response and ends after a fixed time, and their number
+// is bounded.
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { type AddressInfo, isIP, type Socket } from "node:net"
 import { hostname } from "node:os"
@@ -27,32 +29,21 @@ export class MetricsPortError extends Data.TaggedError("MetricsPortError")<{
   readonly cause: Error
 }> {}
 
-const listen = (server: Server, address: ListenAddress): Effect.Effect<string, MetricsPortError> =>
-  Effect.callback((resume) => {
-    const fail = (cause: Error) => resume(Effect.fail(new MetricsPortError({ cause })))
-    server.once("error", fail).listen(address, () => {
-      server.off("error", fail)
-      const bound = server.address() as AddressInfo
-      resume(Effect.succeed(addressText(bound.address, bound.port)))
+/** Where this process shows its metrics: `host:port`. Undefined: nowhere. */
+export class MetricsPort extends Context.Service<
+  MetricsPort,
+  { readonly address: string | undefined }
+>()("bellcast/monitoring/MetricsPort") {
+  static readonly layer = Layer.effect(
+    MetricsPort,
+    Effect.gen(function* () {
+      const { metricsAddress } = yield* Settings
+      if (Option.isSome(metricsAddress) && isOff(metricsAddress.value))
+        return MetricsPort.of({ address: undefined })
+      return MetricsPort.of({ address: yield* serve(metricsAddress) })
     })
-  })
-
-/** Listens at the default address or, if that is taken, at a free port. */
-const listenAnywhere = (server: Server) =>
-  listen(server, addressDefault).pipe(
-    Effect.catch(({ cause }) =>
-      listen(server, { ...addressDefault, port: 0 }).pipe(
-        Effect.tap((address) =>
-          Effect.logWarning(
-            "the default metrics port cannot be used: BELLCAST_METRICS_ADDRESS sets another one",
-            { reason: cause.message, metrics: address }
-          )
-        )
-      )
-    )
   )
-
-const broken: Page = { status: 500, headers: {}, text: "" }
+}
 
 /** Serves for as long as the scope is open. Succeeds with the address. */
 const serve = Effect.fnUntraced(function* (setting: Option.Option<string>) {
@@ -87,23 +78,30 @@ const serve = Effect.fnUntraced(function* (setting: Option.Option<string>) {
   return bound
 })
 
-/** Where this process shows its metrics: `host:port`. Undefined: nowhere. */
-export class MetricsPort extends Context.Service<
-  MetricsPort,
-  { readonly address: string | undefined }
->()("bellcast/monitoring/MetricsPort") {
-  static readonly layer = Layer.effect(
-    MetricsPort,
-    Effect.gen(function* () {
-      const { metricsAddress } = yield* Settings
-      if (Option.isSome(metricsAddress) && isOff(metricsAddress.value))
-        return MetricsPort.of({ address: undefined })
-      return MetricsPort.of({ address: yield* serve(metricsAddress) })
-    })
+/** Listens at the default address or, if that is taken, at a free port. */
+const listenAnywhere = (server: Server) =>
+  listen(server, addressDefault).pipe(
+    Effect.catch(({ cause }) =>
+      listen(server, { ...addressDefault, port: 0 }).pipe(
+        Effect.tap((address) =>
+          Effect.logWarning(
+            "the default metrics port cannot be used: BELLCAST_METRICS_ADDRESS sets another one",
+            { reason: cause.message, metrics: address }
+          )
+        )
+      )
+    )
   )
-}
 
-// The pages of the metrics port: metrics, and the two heartbeats of the API without its prefix.
+const listen = (server: Server, address: ListenAddress): Effect.Effect<string, MetricsPortError> =>
+  Effect.callback((resume) => {
+    const fail = (cause: Error) => resume(Effect.fail(new MetricsPortError({ cause })))
+    server.once("error", fail).listen(address, () => {
+      server.off("error", fail)
+      const bound = server.address() as AddressInfo
+      resume(Effect.succeed(addressText(bound.address, bound.port)))
+    })
+  })
 
 interface Page {
   readonly status: number
@@ -159,6 +157,7 @@ const wrongMethod: Page = {
   headers: { ...plain, Allow: methods.join(", ") },
   text: `Use ${methods.join(" or ")}.\n`
 }
+const broken: Page = { status: 500, headers: {}, text: "" }
 
 /** The page of a request. `target` may have a query string, which changes nothing. */
 const pageOf = (
@@ -172,9 +171,6 @@ const pageOf = (
   return methods.includes(method) ? show(options) : Effect.succeed(wrongMethod)
 }
 
-// The HTTP server of the metrics port. Anybody who reaches it may call without credentials, so each
-// connection gets one response and ends after a fixed time, and their number is bounded.
-
 // An import would load the undici of Node.js, too: 40 ms of CPU time at each start.
 const { createServer } = process.getBuiltinModule("node:http")
 
@@ -187,6 +183,37 @@ const requestMillis = 5_000
 /** How often Node.js checks that time. */
 const checkMillis = 1_000
 const headerBytesMax = 8_192
+
+/**
+ * A server that does not listen yet. `respond` computes the page of a request and calls back; it
+ * never fails. `names`: hosts by which it may be called, beside those of `isOwnHost`.
+ */
+const makeServer = (
+  names: ReadonlyArray<string>,
+  respond: (method: string, target: string, done: (page: Page) => void) => void
+): Server => {
+  const served = new WeakSet<Socket>()
+  const server = createServer(
+    {
+      headersTimeout: requestMillis,
+      requestTimeout: requestMillis,
+      connectionsCheckingInterval: checkMillis,
+      maxHeaderSize: headerBytesMax,
+      requireHostHeader: false
+    },
+    (request, response) => {
+      const { headers, method = "", socket, url = "" } = request
+      if (served.has(socket)) return void socket.pause()
+      served.add(socket)
+      if (!isForEverybody(url) && !isOwnHost(headers.host, names))
+        return send(request, response, foreignHost)
+      // The body, if any, is neither read nor kept: the connection ends with the response.
+      respond(method, url, (page) => send(request, response, page))
+    }
+  )
+  boundConnections(server)
+  return server
+}
 
 /**
  * Destroys connections that are too old and, when there are too many, the oldest: clients that hold
@@ -223,41 +250,6 @@ const foreignHost: Page = {
 
 /** Load balancers may name any Host, and it says nothing. */
 const isForEverybody = (target: string): boolean => target === "/__lbheartbeat__"
-
-/**
- * A server that does not listen yet. `respond` computes the page of a request and calls back; it
- * never fails. `names`: hosts by which it may be called, beside those of `isOwnHost`.
- */
-const makeServer = (
-  names: ReadonlyArray<string>,
-  respond: (method: string, target: string, done: (page: Page) => void) => void
-): Server => {
-  const served = new WeakSet<Socket>()
-  const server = createServer(
-    {
-      headersTimeout: requestMillis,
-      requestTimeout: requestMillis,
-      connectionsCheckingInterval: checkMillis,
-      maxHeaderSize: headerBytesMax,
-      requireHostHeader: false
-    },
-    (request, response) => {
-      const { headers, method = "", socket, url = "" } = request
-      if (served.has(socket)) return void socket.pause()
-      served.add(socket)
-      if (!isForEverybody(url) && !isOwnHost(headers.host, names))
-        return send(request, response, foreignHost)
-      // The body, if any, is neither read nor kept: the connection ends with the response.
-      respond(method, url, (page) => send(request, response, page))
-    }
-  )
-  boundConnections(server)
-  return server
-}
-
-// Whether a request names the metrics port by a name that is ours. A page of a foreign site can
-// point a name of its own at this machine (DNS rebinding) and would then read what the port shows.
-// Pure.
 
 /** Names that no site on the internet can have; `svc` is that of Kubernetes. */
 const ownSuffixes = [...siteSuffixes, "svc"]

@@ -1,5 +1,6 @@
-// Metrics of this process as a program: CPU, memory, descriptors, event loop, garbage. Their names
-// are those of Prometheus clients, so that existing dashboards work.
+// Metrics of this process as a program: CPU, memory, descriptors, how late its event loop is, and
+// how often and how long V8 collects garbage. Their names are those of Prometheus clients, so that
+// existing dashboards work.
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { totalmem } from "node:os"
 import {
@@ -10,7 +11,7 @@ import {
 } from "node:perf_hooks"
 import * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
-import packageJson from "../../package.json"
+import packageJson from "../../package.json" with { type: "json" }
 
 /** Whether a metric is one of these: the API shows them to nobody. */
 export const isOfProcess = (name: string): boolean =>
@@ -38,35 +39,57 @@ const counter = (name: string, description: string, read: () => number, attribut
     incremental: true
   }))
 
+const kinds: Readonly<Record<number, string>> = {
+  [constants.NODE_PERFORMANCE_GC_MINOR]: "minor",
+  [constants.NODE_PERFORMANCE_GC_MAJOR]: "major",
+  [constants.NODE_PERFORMANCE_GC_INCREMENTAL]: "incremental",
+  [constants.NODE_PERFORMANCE_GC_WEAKCB]: "weakcb"
+}
+
+const garbageKinds: ReadonlyArray<string> = Object.values(kinds)
+
 const garbage = Metric.summary("nodejs_gc_duration_seconds", {
   description: "Garbage collections and their time, by kind",
   maxAge: 0,
   maxSize: 0,
   quantiles: []
 })
+
 const garbageByKind = new Map(
   garbageKinds.map((kind) => [kind, Metric.withAttributes(garbage, { kind })])
 )
 
-/** On Linux only. */
-const descriptors = () => {
-  if (!existsSync("/proc/self/limits")) return []
-  const max = Number(
-    /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]
+const start = performance.timeOrigin / 1e3
+
+/** Adds the metrics to the registry, and measures, until `stop`. */
+export const watchProcess = (roles: ReadonlyArray<string>) => {
+  const lag = watchEventLoop()
+  // Shown from the start, so that the first collection is an increase.
+  for (const metric of garbageByKind.values()) metric.valueUnsafe(context)
+  const collections = watchGarbage((kind, seconds) =>
+    garbageByKind.get(kind)?.updateUnsafe(seconds, context)
   )
-  const open = () => {
-    try {
-      return readdirSync("/proc/self/fd").length
-    } catch {
-      // No descriptor is left to read the folder with.
-      return max
+  const shown = [...identity(roles), ...resources(), ...descriptors(), ...eventLoop(lag.read)]
+  return {
+    stop: (): void => {
+      lag.stop()
+      collections.stop()
+      for (const { remove } of shown) remove()
     }
   }
-  return [
-    gauge("process_open_fds", "Open file descriptors, sockets included", open),
-    gauge("process_max_fds", "Limit of open file descriptors", () => max)
-  ]
 }
+
+const identity = (roles: ReadonlyArray<string>) => [
+  info("bellcast_build_info", "the version and the roles of this process", {
+    version: packageJson.version,
+    roles: roles.join(",")
+  }),
+  info("nodejs_version_info", "the version of Node.js", { version: process.version }),
+  gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", () => start)
+]
+
+const info = (name: string, description: string, labels: Labels) =>
+  gauge(name, `1, with ${description}`, () => 1, labels)
 
 const cpu = (name: string, description: string, ...modes: Array<keyof NodeJS.CpuUsage>) =>
   counter(name, description, () => {
@@ -92,6 +115,26 @@ const resources = () => [
   memory("nodejs_external_memory_bytes", "Memory outside the heap that objects hold", "external")
 ]
 
+/** On Linux only. */
+const descriptors = () => {
+  if (!existsSync("/proc/self/limits")) return []
+  const max = Number(
+    /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]
+  )
+  const open = () => {
+    try {
+      return readdirSync("/proc/self/fd").length
+    } catch {
+      // No descriptor is left to read the folder with.
+      return max
+    }
+  }
+  return [
+    gauge("process_open_fds", "Open file descriptors, sockets included", open),
+    gauge("process_max_fds", "Limit of open file descriptors", () => max)
+  ]
+}
+
 const late = "How late timers were since the last scrape"
 
 const loopTime = (state: "active" | "idle") =>
@@ -110,47 +153,6 @@ const eventLoop = (read: () => Lag) => [
   loopTime("idle")
 ]
 
-const info = (name: string, description: string, labels: Labels) =>
-  gauge(name, `1, with ${description}`, () => 1, labels)
-
-const start = performance.timeOrigin / 1e3
-
-const identity = (roles: ReadonlyArray<string>) => [
-  info("bellcast_build_info", "the version and the roles of this process", {
-    version: packageJson.version,
-    roles: roles.join(",")
-  }),
-  info("nodejs_version_info", "the version of Node.js", { version: process.version }),
-  gauge("process_start_time_seconds", "Start of the process, in seconds since 1970", () => start)
-]
-
-/** Adds the metrics to the registry, and measures, until `stop`. */
-export const watchProcess = (roles: ReadonlyArray<string>) => {
-  const lag = watchEventLoop()
-  // Shown from the start, so that the first collection is an increase.
-  for (const metric of garbageByKind.values()) metric.valueUnsafe(context)
-  const collections = watchGarbage((kind, seconds) =>
-    garbageByKind.get(kind)?.updateUnsafe(seconds, context)
-  )
-  const shown = [...identity(roles), ...resources(), ...descriptors(), ...eventLoop(lag.read)]
-  return {
-    stop: (): void => {
-      lag.stop()
-      collections.stop()
-      for (const { remove } of shown) remove()
-    }
-  }
-}
-
-// How late the event loop of this process is, and how often and how long V8 collects garbage.
-
-/** Between two measurements. Each wakes the process: ten a second would cost 0.05 % of a core. */
-const resolutionMillis = 250
-/**
- * Readings closer together show the same window: several readers do not empty it for each other.
- */
-const windowMillisMin = 5_000
-
 /** Seconds that measurements came too late. */
 interface Lag {
   readonly mean: number
@@ -158,8 +160,13 @@ interface Lag {
   readonly max: number
 }
 
-const secondsLate = (nanos: number): number =>
-  Number.isFinite(nanos) ? Math.max(0, nanos / 1e9 - resolutionMillis / 1e3) : 0
+/** Between two measurements. Each wakes the process: ten a second would cost 0.05 % of a core. */
+const resolutionMillis = 250
+
+/**
+ * Readings closer together show the same window: several readers do not empty it for each other.
+ */
+const windowMillisMin = 5_000
 
 /** Measures from now on. `read`: since the reading before, or since the one 5 s before. */
 const watchEventLoop = () => {
@@ -183,14 +190,8 @@ const watchEventLoop = () => {
   }
 }
 
-const kinds: Readonly<Record<number, string>> = {
-  [constants.NODE_PERFORMANCE_GC_MINOR]: "minor",
-  [constants.NODE_PERFORMANCE_GC_MAJOR]: "major",
-  [constants.NODE_PERFORMANCE_GC_INCREMENTAL]: "incremental",
-  [constants.NODE_PERFORMANCE_GC_WEAKCB]: "weakcb"
-}
-
-const garbageKinds: ReadonlyArray<string> = Object.values(kinds)
+const secondsLate = (nanos: number): number =>
+  Number.isFinite(nanos) ? Math.max(0, nanos / 1e9 - resolutionMillis / 1e3) : 0
 
 type GarbageEntry = PerformanceEntry & { readonly detail: { readonly kind: number } }
 
