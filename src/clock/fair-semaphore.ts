@@ -12,8 +12,8 @@ interface Waiting {
 export class FairSemaphore<Owner> {
   #size: number
   #taken = 0
-  readonly #held = new Map<Owner, number>()
-  /** By owner. Of those that hold the same, the first one is next. */
+  readonly #takenBy = new Map<Owner, number>()
+  /** By owner. Of those that have taken the same, the first one is next. */
   readonly #waiting = new Map<Owner, Array<Waiting>>()
 
   constructor(size: number) {
@@ -21,7 +21,7 @@ export class FairSemaphore<Owner> {
   }
 
   /**
-   * Takes permits for an owner: when they are free, and no owner that waits holds fewer.
+   * Takes permits for an owner: when they are free, and no owner that waits has fewer.
    * Uninterruptible, so that no permits are on their way to nobody.
    */
   take(owner: Owner, permits = 1): Effect.Effect<void> {
@@ -115,9 +115,9 @@ export class FairSemaphore<Owner> {
 
   #give(owner: Owner, permits: number): void {
     this.#taken += permits
-    const held = (this.#held.get(owner) ?? 0) + permits
-    if (held === 0) this.#held.delete(owner)
-    else this.#held.set(owner, held)
+    const taken = (this.#takenBy.get(owner) ?? 0) + permits
+    if (taken === 0) this.#takenBy.delete(owner)
+    else this.#takenBy.set(owner, taken)
   }
 
   #wait(owner: Owner, waiting: Waiting): void {
@@ -139,8 +139,8 @@ export class FairSemaphore<Owner> {
     let next: Owner | undefined
     let least = Number.POSITIVE_INFINITY
     for (const owner of this.#waiting.keys()) {
-      const held = this.#held.get(owner) ?? 0
-      if (held < least) [next, least] = [owner, held]
+      const taken = this.#takenBy.get(owner) ?? 0
+      if (taken < least) [next, least] = [owner, taken]
     }
     return next
   }

@@ -25,9 +25,9 @@ import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import {
   formerOwner,
-  heldByAnother,
   isPageFull,
   noteOwners,
+  ownedByAnother,
   removedEndpoints,
   take,
   takenBy
@@ -46,8 +46,8 @@ const refusalOf = (
 ): string | undefined => {
   if (step.command.type === "malformed") return step.command.reason
   const { seq } = step.stored
-  const isHeld = taken?.isAllowed === false || renewsMoved(before, step.command, seq)
-  if (sets.refused.has(seq) || isHeld) return heldByAnother
+  const isOwned = taken?.isAllowed === false || renewsMoved(before, step.command, seq)
+  if (sets.refused.has(seq) || isOwned) return ownedByAnother
   return isPageFull(sets, step) ? sharedIsFull : undefined
 }
 
@@ -105,7 +105,7 @@ const store = (
 }
 
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
-  const { counts, held, refused, registrations } = sets
+  const { counts, withheld, refused, registrations } = sets
   const { command, key, user } = step
   const { seq } = step.stored
   const before = registrations.get(key)

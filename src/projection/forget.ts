@@ -20,7 +20,7 @@ const isUnused = (
   begin: ChannelBegin | undefined
 ): boolean => !isBegun(channel, begin) || channel.registrations === 0
 
-/** The unused channels whose last change no later run applies again, after message `saved`. */
+/** The unused channels whose last change no later term applies again, after message `saved`. */
 const takeSome = Effect.fnUntraced(function* ({ begins, channels, unused }: Sets, saved: number) {
   const most = Number.isFinite(saved) ? forgottenAtOnce : unused.size
   const some = [...unused].slice(0, most)
@@ -58,7 +58,7 @@ export const EndedMillis: Context.Reference<number> = Context.Reference<number>(
   { defaultValue: () => 3_600_000 }
 )
 
-/** Forgets registrations that ended long ago, which no later run applies again. */
+/** Forgets registrations that ended long ago, which no later term applies again. */
 const forgetEnded = Effect.fnUntraced(function* ({ ended, registrations }: Sets, saved: number) {
   const before = performance.now() - (yield* EndedMillis)
   const due: Array<EntryKey<"registration">> = []
@@ -79,7 +79,7 @@ const forgetEnded = Effect.fnUntraced(function* ({ ended, registrations }: Sets,
 
 /**
  * Forgets channels that nobody is registered on: a second after the last user left, when the
- * checkpoint says so (`saved`). A crash half-way leaves the count, by which the next run finds the
+ * checkpoint says so (`saved`). A crash half-way leaves the count, by which the next term finds the
  * channel again.
  */
 export const forget = Effect.fnUntraced(function* (
@@ -105,7 +105,7 @@ export const forget = Effect.fnUntraced(function* (
 })
 
 /**
- * Adds the registrations that ended and that an earlier run did not forget. False: there are more
+ * Adds the registrations that ended and that an earlier term did not forget. False: there are more
  * to forget at once. Reads the bucket.
  */
 export const findEnded = Effect.fnUntraced(function* ({ ended, forgetMax }: Sets) {
@@ -125,8 +125,8 @@ export const findEnded = Effect.fnUntraced(function* ({ ended, forgetMax }: Sets
 })
 
 /**
- * Adds the channels that an earlier run did not forget, and those that a killed nats-server brought
- * back. False: there are more. Reads the whole bucket: a second for 100,000 channels.
+ * Adds the channels that an earlier term did not forget, and those that a killed nats-server
+ * brought back. False: there are more. Reads the whole bucket: a second for 100,000 channels.
  */
 export const findUnused = Effect.fnUntraced(function* ({ forgetMax, unused }: Sets) {
   const begins = new Map<string, ChannelBegin>()

@@ -38,8 +38,8 @@ const loadOwn = <K extends string, V>(
 }
 
 /**
- * Loads a registration. An earlier run that was killed may have removed the entry, and not yet
- * written the next one; a run that has lost its lease may do so at any time. Then folds what LOG
+ * Loads a registration. An earlier term that was killed may have removed the entry, and not yet
+ * written the next one; a term that has lost its lease may do so at any time. Then folds what LOG
  * has of the registration: only the entry of one that ended may be missing otherwise.
  */
 const loadReplaced = Effect.fnUntraced(function* (
@@ -80,8 +80,8 @@ const registrationBefore = Effect.fnUntraced(function* (
 })
 
 /**
- * Loads the registration and its counts. If an earlier run stored the counts and not the
- * registration, loads also whether that run rejected the put.
+ * Loads the registration and its counts. If an earlier term stored the counts and not the
+ * registration, loads also whether that term rejected the put.
  */
 const loadRegistration = Effect.fnUntraced(function* (
   sets: Sets,
@@ -108,7 +108,7 @@ const loadRegistration = Effect.fnUntraced(function* (
 
 /**
  * Loads a list and the owners of the endpoints that its command is about; for a put also the list
- * of an earlier owner, and whether an earlier run rejected it.
+ * of an earlier owner, and whether an earlier term rejected it.
  */
 const loadList = Effect.fnUntraced(function* (
   sets: Sets,

@@ -1,6 +1,7 @@
 // The owners of endpoints. A put of another user moves an endpoint: the list of the earlier owner
 // is marked with the write that gives it to the new one, and `subscription.moved/1` then removes it
-// there.
+// there. Where the earlier owner is a stand-in, its registrations end before: the gateway
+// registered the new owner before it stored the move.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { MessageType } from "#domain/messages.ts"
@@ -35,13 +36,17 @@ import type { Step } from "./step.ts"
 
 /** Appends at once. */
 const concurrency = 64
+
 /** Removals in one message, of 100 bytes each: a message has at most 32 KiB. */
 const atOnceMax = 200
+
+/** Registrations that end in one call: the projector applies nothing else meanwhile. */
+const endedMax = 300
 
 type ListStep = Extract<Step, { readonly kind: "list" }>
 
 /** Why the projector rejects the put of an endpoint that another user has with other keys. */
-export const heldByAnother = "another user has this endpoint with other keys"
+export const ownedByAnother = "another user has this endpoint with other keys"
 
 const pageOf = ({ owners }: Sets, hash: string) => owners.get(keys.endpointOwners(hash)) ?? noOwners
 
@@ -62,13 +67,13 @@ const formerOf = (sets: Sets, { hash, stored: { seq }, user }: ListStep): LastOw
 
 /**
  * The user whose the endpoint of a put was before, also where a push service ended it; undefined:
- * nobody, or its own user. An earlier run may have written the page after it applied the put: then
+ * nobody, or its own user. An earlier term may have written the page after it applied the put: then
  * that is done.
  */
 export const formerOwner = (sets: Sets, step: ListStep): UserToken | undefined =>
   formerOf(sets, step)?.owner as UserToken | undefined
 
-/** Whether a put stores an endpoint for which its page has no room. As above, for earlier runs. */
+/** Whether a put stores an endpoint for which its page has no room. As above, for earlier terms. */
 export const isPageFull = (sets: Sets, { hash, stored: { seq } }: ListStep): boolean => {
   if (hash === undefined) return false
   const page = pageOf(sets, hash)
@@ -80,18 +85,9 @@ interface Taken extends Move {
   readonly isAllowed: boolean
 }
 
-/** Whether a put may take a stored subscription from another user. */
-const mayTake = (command: SubscriptionPut, { data, standIn }: StoredSubscription): boolean => {
-  // A renewal without a login or a restore takes nothing from another user, and an import takes
-  // only from a stand-in.
-  const isImport = command.imported === true && standIn !== true
-  const isRenewalOrRestore = command.replaces?.renewal !== undefined || command.restored === true
-  return !isRenewalOrRestore && !isImport && hasSameKeys(data, command.data)
-}
-
 /**
  * The subscription of another user at the endpoint of a put, or its tombstone; undefined: none. An
- * earlier run may have written that user's list after it applied the put: then the list shows the
+ * earlier term may have written that user's list after it applied the put: then the list shows the
  * outcome. A mark of the put is still to be completed.
  */
 export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
@@ -112,6 +108,15 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   if (command.restored === true) return { ...move, isAllowed: false }
   const isKnown = list.seq < stored.seq && isRemoved(list, hash)
   return isKnown ? { ...move, isAllowed: true } : undefined
+}
+
+/** Whether a put may take a stored subscription from another user. */
+const mayTake = (command: SubscriptionPut, { data, standIn }: StoredSubscription): boolean => {
+  // A renewal without a login or a restore takes nothing from another user, and an import takes
+  // only from a stand-in.
+  const isImport = command.imported === true && standIn !== true
+  const isRenewalOrRestore = command.replaces?.renewal !== undefined || command.restored === true
+  return !isRenewalOrRestore && !isImport && hasSameKeys(data, command.data)
 }
 
 /** Takes a subscription from the earlier owner. */
@@ -140,7 +145,7 @@ export const noteOwners = (
   const note = (each: string, after: (last: LastOwner | undefined) => LastOwner | undefined) => {
     const key = keys.endpointOwners(each)
     const page = pages.get(key) ?? pageOf(sets, each)
-    // Noted by an earlier run, or two endpoints of this command share a page.
+    // Noted by an earlier term, or two endpoints of this command share a page.
     if (page.seq >= seq && !pages.has(key)) return
     const before = lastOwnerOf(page, each)
     const last = after(before)
@@ -156,7 +161,7 @@ export const noteOwners = (
   // Another subscription may have replaced one that is gone.
   if (!(isPresent && isEnd))
     for (const each of removed) note(each, (last) => (last?.owner === user ? left : last))
-  // Also where an earlier run wrote a list without it: a later command removed it, and is next.
+  // Also where an earlier term wrote a list without it: a later command removed it, and is next.
   if (hash !== undefined) note(hash, () => ({ owner: user }))
   for (const [key, page] of pages) sets.owners.set(key, page, seq)
 }
@@ -209,27 +214,34 @@ export const completeMoves = Effect.fnUntraced(function* (sets: Sets) {
   yield* sets.owners.flush
 })
 
-// Ends the registrations of a stand-in whose subscription a real user took. The gateway registered
-// that user before it stored the move.
-
-/** Appends a message to LOG. False: another one came first, or LOG has no room. */
-const tryAppend = <T extends MessageType>({ log }: Sets, message: Append<T>) =>
-  log.append("log", message).pipe(
-    Effect.as(true),
-    Effect.catchTag("AppendConflict", () => Effect.succeed(false)),
-    Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
-  )
-
-/** Registrations that end in one call: the projector applies nothing else meanwhile. */
-const endedMax = 300
-
-/** Ends the registration that began at a sequence of LOG. False: LOG has no room for that. */
-const endRegistration = Effect.fnUntraced(function* (sets: Sets, since: number) {
-  const began = yield* sets.log.at("log", since)
-  if (began?.message.type !== "registration.put/1") return true
-  const { message, subject } = began
-  const body = { user: message.user, at: yield* Clock.currentTimeMillis }
-  return yield* tryAppend(sets, { subject, type: "registration.delete/1", body })
+/**
+ * Removes subscriptions that other users took from the list of a user, once that list says so. The
+ * message expects the last one that the list includes: a later one may be this message already.
+ */
+const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<Move>) {
+  const { user } = moves[0]!
+  const key = keys.subscriptions(user)
+  if (sets.lists.unstoredSince(key) !== Number.POSITIVE_INFINITY) return
+  const list = sets.lists.get(key) ?? emptyList
+  const isMarked = ({ id, seq }: Move) => storedIn(list, id)?.moved === seq
+  const marked = moves.filter(isMarked).slice(0, atOnceMax)
+  if (marked.length > 0) {
+    const isStandIn = marked.some(({ id }) => storedIn(list, id)!.standIn)
+    // Before the message by which a later term would find the move completed.
+    if (isStandIn && !(yield* endRegistrations(sets, user))) return
+    const moved = marked.map(({ id }) => ({ id, generation: storedIn(list, id)!.seq }))
+    const body = { moved, at: yield* Clock.currentTimeMillis }
+    const message = { subject: subjects.subscription(user), type: "subscription.moved/1" } as const
+    const isStored = yield* tryAppend(sets, { ...message, body, expect: list.seq })
+    // A rebuild must fold the message, too.
+    if (!isStored || !sets.isLive) return
+  }
+  for (const move of moves) {
+    if (isMarked(move) && !marked.includes(move)) continue
+    sets.moves.delete(move)
+    sets.standIns.delete(user)
+    sets.owners.release(move.page)
+  }
 })
 
 /**
@@ -250,3 +262,20 @@ const endRegistrations = Effect.fnUntraced(function* (sets: Sets, user: UserToke
   standIns.set(user, some.at(-1) ?? done)
   return some.length === left.length
 })
+
+/** Ends the registration that began at a sequence of LOG. False: LOG has no room for that. */
+const endRegistration = Effect.fnUntraced(function* (sets: Sets, since: number) {
+  const began = yield* sets.log.at("log", since)
+  if (began?.message.type !== "registration.put/1") return true
+  const { message, subject } = began
+  const body = { user: message.user, at: yield* Clock.currentTimeMillis }
+  return yield* tryAppend(sets, { subject, type: "registration.delete/1", body })
+})
+
+/** Appends a message to LOG. False: another one came first, or LOG has no room. */
+const tryAppend = <T extends MessageType>({ log }: Sets, message: Append<T>) =>
+  log.append("log", message).pipe(
+    Effect.as(true),
+    Effect.catchTag("AppendConflict", () => Effect.succeed(false)),
+    Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.succeed(false))
+  )

@@ -1,5 +1,5 @@
 // The write-back caches of the buckets that the projector writes, and the order of the writes:
-// after a crash at any point, the next run can repair the buckets.
+// after a crash at any point, the next term can repair the buckets.
 import * as Effect from "effect/Effect"
 import { Caches } from "#memory/cache-memory.ts"
 import type { Revisions, ValueOf } from "#nats/kv/values.ts"
@@ -42,22 +42,22 @@ export interface Sets {
   readonly moves: Set<Move>
   /**
    * Stand-ins whose registrations end, and the sequence at which the last of those began that this
-   * run has ended.
+   * term has ended.
    */
   readonly standIns: Map<UserToken, number>
   /** Registrations that must not be written before the counts that they change. */
-  readonly held: Map<EntryKey<"registration">, Counted>
+  readonly withheld: Map<EntryKey<"registration">, Counted>
   /** Channels that may have nobody registered: see forget.ts. */
   readonly unused: Set<ChannelToken>
   /** Registrations that ended, and when their entries were written, by the monotonic clock. */
   readonly ended: Map<EntryKey<"registration">, number>
   /** `unused` and `ended` take no more than this many each. */
   readonly forgetMax: number
-  /** Sequences of puts that an earlier run rejected, by a fact in LOG, which decided with more. */
+  /** Sequences of puts that an earlier term rejected, by a fact in LOG, which decided with more. */
   readonly refused: Set<number>
-  /** The checkpoint at which this run begins. */
+  /** The checkpoint at which this term begins. */
   readonly from: number
-  /** Sequence of the last message of LOG when this run began: no run applied a later one. */
+  /** Sequence of the last message of LOG when this term began: no term applied a later one. */
   readonly foldedUpTo: number
   readonly log: EventLog["Service"]
   /**
@@ -90,7 +90,7 @@ export const makeSets = Effect.fnUntraced(function* (
     moves: new Set(),
     standIns: new Map(),
     counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", share),
-    held: new Map(),
+    withheld: new Map(),
     unused: new Set(),
     ended: new Map(),
     forgetMax: isLive ? forgetMax : Number.POSITIVE_INFINITY,
@@ -130,7 +130,7 @@ const each = (sets: Sets, what: "flush" | "retry", which: ReadonlyArray<(typeof 
 /** Allows the write of registrations whose counts are stored. Returns whether there are any. */
 const release = (sets: Sets): boolean => {
   let isAny = false
-  for (const [key, counted] of sets.held) {
+  for (const [key, counted] of sets.withheld) {
     if (countedSince(sets, counted) !== Number.POSITIVE_INFINITY) continue
     sets.held.delete(key)
     sets.registrations.unblock(key)

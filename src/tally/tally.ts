@@ -1,6 +1,5 @@
-// WORK -> broadcasts, channels. The tally counts the outcomes of pushes and records in LOG when a
-// broadcast is finished.
-
+// WORK -> broadcasts, channels. The tally counts the outcomes of pushes, records in LOG when a
+// broadcast is finished, and pauses broadcasts of which too many pushes failed.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -62,9 +61,17 @@ interface Tally {
   readonly pauses: Effect.Success<typeof makePauses>
   /** Broadcasts whose fact had to wait and is stored now: their progress can be removed. */
   readonly recorded: Set<EntryKey<"broadcast">>
-  /** No earlier run counted a message after this sequence. */
+  /** No earlier term counted a message after this sequence. */
   readonly countedUpTo: number
 }
+
+/** Runs the tally until the scope of the layer closes. */
+export const tallyLayer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const followers = yield* Followers
+    yield* Effect.forkScoped(followers.follow("tally", start))
+  })
+)
 
 export const start = Effect.fnUntraced(function* (from: number) {
   const share = (yield* Caches).share("tally")
@@ -98,6 +105,23 @@ export const start = Effect.fnUntraced(function* (from: number) {
   }
 })
 
+const apply = Effect.fnUntraced(function* (
+  tally: Tally,
+  batch: ReadonlyArray<Stored>
+): Effect.fn.Return<void, NatsUnavailable> {
+  yield* load(tally, batch)
+  const finished = batch.flatMap((stored) => count(tally, stored) ?? [])
+  // Record facts first. After a crash in between, the broadcast is still unfinished and the next
+  // term records the same fact again, which changes nothing.
+  yield* Effect.forEach(finished, (each) => record(tally, each), {
+    concurrency: finishedAtOnce,
+    discard: true
+  })
+  yield* tally.pauses.store
+  if (tally.broadcasts.changes() + tally.channels.changes() + tally.delivered.size > changesMax)
+    yield* flush(tally)
+})
+
 const load = ({ broadcasts, countedUpTo }: Tally, batch: ReadonlyArray<Stored>) => {
   for (const { message, seq } of batch)
     if (message.type === "plan/1" && seq > countedUpTo)
@@ -108,7 +132,7 @@ const load = ({ broadcasts, countedUpTo }: Tally, batch: ReadonlyArray<Stored>) 
 
 /**
  * Counts one message. Returns the fact to record if the message finished its broadcast: also for a
- * message that an earlier run counted, as that run may not have stored the fact.
+ * message that an earlier term counted, as that term may not have stored the fact.
  */
 const count = (
   { broadcasts, delivered, pauses }: Tally,
@@ -134,7 +158,7 @@ const count = (
       broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
   }
   const progress = broadcasts.get(key)
-  // Also for a message that an earlier run counted.
+  // Also for a message that an earlier term counted.
   if (progress?.failures?.reached === seq && !progress.finished)
     pauses.add(place.broadcast, progress.failures, seq)
   return progress?.finished === true && (before?.finished !== true || progress.seq === seq)
@@ -163,12 +187,33 @@ const record = Effect.fnUntraced(function* (
   yield* Effect.logInfo("broadcast finished", fields)
 })
 
+const store = (tally: Tally) =>
+  Effect.gen(function* () {
+    yield* retryFacts(tally)
+    yield* tally.pauses.store
+    yield* flush(tally)
+    yield* tally.broadcasts.retry
+    yield* tally.channels.retry
+  })
+
 /** Stores the facts that wait, as far as there is room, and removes the progress of those. */
 const retryFacts = Effect.fnUntraced(function* ({ broadcasts, facts, recorded }: Tally) {
   yield* facts.retry
   yield* broadcasts.load(recorded)
   for (const key of recorded) broadcasts.remove(key)
   recorded.clear()
+})
+
+/** Pushes of channels are counted with the flush: a channel is read once a second. */
+const flush = Effect.fnUntraced(function* (tally: Tally) {
+  const { broadcasts, channels, delivered } = tally
+  const all = [...delivered]
+  delivered.clear()
+  yield* Effect.forEach(all, ([channel, list]) => countPushes(tally, channel, list), {
+    concurrency: countedAtOnce,
+    discard: true
+  })
+  yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
 })
 
 /**
@@ -192,55 +237,6 @@ const countPushes = Effect.fnUntraced(function* (
   if (before === stored) channels.set(key, next, seq)
   else channels.replace(key, next, seq)
 })
-
-/** Pushes of channels are counted with the flush: a channel is read once a second. */
-const flush = Effect.fnUntraced(function* (tally: Tally) {
-  const { broadcasts, channels, delivered } = tally
-  const all = [...delivered]
-  delivered.clear()
-  yield* Effect.forEach(all, ([channel, list]) => countPushes(tally, channel, list), {
-    concurrency: countedAtOnce,
-    discard: true
-  })
-  yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
-})
-
-const apply = Effect.fnUntraced(function* (
-  tally: Tally,
-  batch: ReadonlyArray<Stored>
-): Effect.fn.Return<void, NatsUnavailable> {
-  yield* load(tally, batch)
-  const finished = batch.flatMap((stored) => count(tally, stored) ?? [])
-  // Record facts first. After a crash in between, the broadcast is still unfinished and the next
-  // run records the same fact again, which changes nothing.
-  yield* Effect.forEach(finished, (each) => record(tally, each), {
-    concurrency: finishedAtOnce,
-    discard: true
-  })
-  yield* tally.pauses.store
-  if (tally.broadcasts.changes() + tally.channels.changes() + tally.delivered.size > changesMax)
-    yield* flush(tally)
-})
-
-const store = (tally: Tally) =>
-  Effect.gen(function* () {
-    yield* retryFacts(tally)
-    yield* tally.pauses.store
-    yield* flush(tally)
-    yield* tally.broadcasts.retry
-    yield* tally.channels.retry
-  })
-
-/** Runs the tally until the scope of the layer closes. */
-export const tallyLayer = Layer.effectDiscard(
-  Effect.gen(function* () {
-    const followers = yield* Followers
-    yield* Effect.forkScoped(followers.follow("tally", start))
-  })
-)
-
-// Pauses broadcasts of which too many pushes failed. Those for which LOG has no room wait in
-// memory.
 
 interface Due {
   readonly failures: Failures

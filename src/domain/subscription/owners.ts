@@ -62,13 +62,13 @@ export const ownersMax = 1_000
 export const hasRoomFor = ({ owners }: EndpointOwners, hash: string): boolean =>
   Object.hasOwn(owners, hash) || Object.keys(owners).length < ownersMax
 
-/** A record with another value of a key; undefined: without it. Its keys are in their order. */
+/** Values with another one of a key; undefined: without it. Its keys are in their order. */
 const withValue = <A>(
-  record: Readonly<Record<string, A>>,
+  values: Readonly<Record<string, A>>,
   key: string,
   value: A | undefined
 ): Record<string, A> => {
-  const entries = Object.entries(record)
+  const entries = Object.entries(values)
   const before = entries.filter(([each]) => each < key)
   const after = entries.filter(([each]) => each > key)
   const own = value === undefined ? [] : [[key, value] as const]

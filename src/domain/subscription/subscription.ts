@@ -242,8 +242,8 @@ const remove = (list: SubscriptionList, id: string, tombstone: Tombstone): Subsc
   tombstones: boundTombstones({ ...list.tombstones, [id]: tombstone })
 })
 
-const without = <A>(record: Readonly<Record<string, A>>, id: string): Record<string, A> => {
-  const { [id]: _, ...rest } = record
+const without = <A>(all: Readonly<Record<string, A>>, id: string): Record<string, A> => {
+  const { [id]: _, ...rest } = all
   return rest
 }
 

@@ -24,7 +24,7 @@ export interface Checkpoint {
   revision: number
   /** Undefined: nothing was applied. */
   mark: Mark | undefined
-  /** This run has written it. */
+  /** This term has written it. */
   isWritten: boolean
 }
 

@@ -25,12 +25,12 @@ import { acquire, newPace, release, renew } from "./lease.ts"
 const checkpointMillis = 1_000
 
 export interface Follower {
-  /** Sequence of the last message that an earlier run applied. */
+  /** Sequence of the last message that an earlier term applied. */
   readonly from: number
   readonly apply: (batch: ReadonlyArray<Stored>) => Effect.Effect<void, NatsUnavailable>
   /**
    * Stores the changes of `apply` that are not stored, as far as there is room. Called every second
-   * before the checkpoint is saved. `saved` is the sequence of the last checkpoint: no later run
+   * before the checkpoint is saved. `saved` is the sequence of the last checkpoint: no later term
    * applies that message or an earlier one.
    */
   readonly store: (saved: number) => Effect.Effect<void, NatsUnavailable>
@@ -48,7 +48,7 @@ export class Followers extends Context.Service<
   {
     /**
      * Acquires the follower's lease and applies its stream in order until the lease is lost, again
-     * and again. Calls `start` each time. A batch that fails ends the run. The next run begins at
+     * and again. Calls `start` each time. A batch that fails ends the term. The next one begins at
      * the checkpoint: applying a message twice changes nothing.
      */
     readonly follow: <R>(name: FollowerName, start: Start<R>) => Effect.Effect<never, never, R>
@@ -167,7 +167,7 @@ const applyBatch = (follower: Follower, batch: ReadonlyArray<Stored>, deaths: De
         })
       )
 
-/** Where the follower dies on the malformed form, too, the run ends. */
+/** Where the follower dies on the malformed form, too, the term ends. */
 const applyOne = Effect.fnUntraced(function* (
   follower: Follower,
   stored: Stored,
@@ -185,7 +185,7 @@ const applyOne = Effect.fnUntraced(function* (
 
 type Last = Pick<Mark, "seq" | "at"> | undefined
 
-/** The later of two messages: a run applies messages again that an earlier run applied. */
+/** The later of two messages: a term applies messages again that an earlier one applied. */
 const latest = (last: Last, { at, seq }: Stored): Last =>
   last !== undefined && last.seq >= seq ? last : { seq, at }
 
@@ -220,7 +220,7 @@ const applyAll = Effect.fnUntraced(function* (
     saved = second
     yield* follower.store(checkpoint.seq)
     yield* saveCheckpoint(buckets, checkpoint, {
-      // The next run applies again what is not stored.
+      // The next term applies again what is not stored.
       stored: Math.min(applied, follower.unstoredSince() - 1),
       mark: last && { ...last, revisions: follower.revisions() }
     })
