@@ -105,7 +105,7 @@ const store = (
 }
 
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
-  const { counts, withheld, refused, registrations } = sets
+  const { counts, blocked, refused, registrations } = sets
   const { command, key, user } = step
   const { seq } = step.stored
   const before = registrations.get(key)
@@ -113,8 +113,8 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
   // A registration has its last change only, from which its counts are repaired after a crash.
   // While the stored counts lack the former change, do not write the registration with the next
   // change.
-  if (countedSince(sets, step) <= (before?.seq ?? 0) && !held.has(key)) {
-    held.set(key, step)
+  if (countedSince(sets, step) <= (before?.seq ?? 0) && !blocked.has(key)) {
+    blocked.set(key, step)
     registrations.block(key)
   }
   const { reason, registration } =

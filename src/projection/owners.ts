@@ -166,36 +166,6 @@ export const noteOwners = (
   for (const [key, page] of pages) sets.owners.set(key, page, seq)
 }
 
-/**
- * Removes subscriptions that other users took from the list of a user, once that list says so. The
- * message expects the last one that the list includes: a later one may be this message already.
- */
-const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<Move>) {
-  const { user } = moves[0]!
-  const key = keys.subscriptions(user)
-  if (sets.lists.unstoredSince(key) !== Number.POSITIVE_INFINITY) return
-  const list = sets.lists.get(key) ?? emptyList
-  const isMarked = ({ id, seq }: Move) => storedIn(list, id)?.moved === seq
-  const marked = moves.filter(isMarked).slice(0, atOnceMax)
-  if (marked.length > 0) {
-    const isStandIn = marked.some(({ id }) => storedIn(list, id)!.standIn)
-    // Before the message by which a later run would find the move completed.
-    if (isStandIn && !(yield* endRegistrations(sets, user))) return
-    const moved = marked.map(({ id }) => ({ id, generation: storedIn(list, id)!.seq }))
-    const body = { moved, at: yield* Clock.currentTimeMillis }
-    const message = { subject: subjects.subscription(user), type: "subscription.moved/1" } as const
-    const isStored = yield* tryAppend(sets, { ...message, body, expect: list.seq })
-    // A rebuild must fold the message, too.
-    if (!isStored || !sets.isLive) return
-  }
-  for (const move of moves) {
-    if (isMarked(move) && !marked.includes(move)) continue
-    sets.moves.delete(move)
-    sets.standIns.delete(user)
-    sets.owners.unblock(move.page)
-  }
-})
-
 /** Completes the moves that were folded, as far as there is room. */
 export const completeMoves = Effect.fnUntraced(function* (sets: Sets) {
   if (sets.moves.size === 0) return
@@ -240,7 +210,7 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
     if (isMarked(move) && !marked.includes(move)) continue
     sets.moves.delete(move)
     sets.standIns.delete(user)
-    sets.owners.release(move.page)
+    sets.owners.unblock(move.page)
   }
 })
 

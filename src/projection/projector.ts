@@ -31,7 +31,7 @@ interface Rejected {
   readonly step: Step
   readonly reason: string
   /** Allows the write of the value. */
-  readonly release: () => void
+  readonly unblock: () => void
 }
 
 const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<Step>) {
@@ -120,14 +120,14 @@ const announce = (projector: Projector) =>
 /** Records why a command was rejected. The value is not written before LOG has room for that. */
 const reject = Effect.fnUntraced(function* (
   projector: Projector,
-  { reason, release, step }: Rejected
+  { reason, step, unblock }: Rejected
 ) {
   const { facts, warn } = projector
   const { seq, subject } = step.stored
   projector.refused = Math.max(projector.refused, seq)
   const body = { command: seq, subject, reason, at: yield* Clock.currentTimeMillis }
   const message = { subject: subjects.rejected(seq), type: "command.rejected/1", body } as const
-  if (yield* facts.record({ message, seq, stored: release })) release()
+  if (yield* facts.record({ message, seq, stored: unblock })) unblock()
   commandRejected("projector")
   yield* warn({ seq, reason })
 })

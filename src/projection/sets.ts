@@ -46,7 +46,7 @@ export interface Sets {
    */
   readonly standIns: Map<UserToken, number>
   /** Registrations that must not be written before the counts that they change. */
-  readonly withheld: Map<EntryKey<"registration">, Counted>
+  readonly blocked: Map<EntryKey<"registration">, Counted>
   /** Channels that may have nobody registered: see forget.ts. */
   readonly unused: Set<ChannelToken>
   /** Registrations that ended, and when their entries were written, by the monotonic clock. */
@@ -90,7 +90,7 @@ export const makeSets = Effect.fnUntraced(function* (
     moves: new Set(),
     standIns: new Map(),
     counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", share),
-    withheld: new Map(),
+    blocked: new Map(),
     unused: new Set(),
     ended: new Map(),
     forgetMax: isLive ? forgetMax : Number.POSITIVE_INFINITY,
@@ -130,9 +130,9 @@ const each = (sets: Sets, what: "flush" | "retry", which: ReadonlyArray<(typeof 
 /** Allows the write of registrations whose counts are stored. Returns whether there are any. */
 const release = (sets: Sets): boolean => {
   let isAny = false
-  for (const [key, counted] of sets.withheld) {
+  for (const [key, counted] of sets.blocked) {
     if (countedSince(sets, counted) !== Number.POSITIVE_INFINITY) continue
-    sets.held.delete(key)
+    sets.blocked.delete(key)
     sets.registrations.unblock(key)
     isAny = true
   }
