@@ -174,13 +174,13 @@ const blockKey = <K extends string, V>(cache: WriteBackCache<K, V>, key: K) => {
 const blockList = (sets: Sets, step: Of<"list">) => {
   const { hash, key } = step
   const owner = formerOwner(sets, step)
-  const releases = [
+  const unblocks = [
     blockKey(sets.lists, key),
     ...(hash === undefined ? [] : [blockKey(sets.owners, keys.endpointOwners(hash))]),
     ...(owner === undefined ? [] : [blockKey(sets.lists, keys.subscriptions(owner))])
   ]
   return () => {
-    for (const release of releases) release()
+    for (const unblock of unblocks) unblock()
   }
 }
 
@@ -197,9 +197,9 @@ export const block = (sets: Sets, step: Step): (() => void) => {
     case "token":
       return blockKey(sets.tokens, step.key)
     case "registration": {
-      const releases = [blockKey(sets.registrations, step.key), blockKey(sets.counts, step.counts)]
+      const unblocks = [blockKey(sets.registrations, step.key), blockKey(sets.counts, step.counts)]
       return () => {
-        for (const release of releases) release()
+        for (const unblock of unblocks) unblock()
       }
     }
     default:

@@ -39,7 +39,7 @@ const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<St
   let began = performance.now()
   for (const step of steps) {
     const reason = fold(sets, step)
-    if (reason !== undefined) rejected.push({ step, reason, release: block(sets, step) })
+    if (reason !== undefined) rejected.push({ step, reason, unblock: block(sets, step) })
     if (performance.now() - began < turnMillis) continue
     yield* Effect.sleep(0)
     began = performance.now()

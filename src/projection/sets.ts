@@ -128,7 +128,7 @@ const each = (sets: Sets, what: "flush" | "retry", which: ReadonlyArray<(typeof 
   Effect.forEach(which, (name) => sets[name][what], { concurrency: "unbounded", discard: true })
 
 /** Allows the write of registrations whose counts are stored. Returns whether there are any. */
-const release = (sets: Sets): boolean => {
+const unblockCounted = (sets: Sets): boolean => {
   let isAny = false
   for (const [key, counted] of sets.blocked) {
     if (countedSince(sets, counted) !== Number.POSITIVE_INFINITY) continue
@@ -149,7 +149,7 @@ export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "r
   yield* each(sets, what, ["lists", "owners", "registrations", "publishers", "tokens", "begins"])
   yield* each(sets, what, ["channels", "counts"])
   sets.refused.clear()
-  if (release(sets)) yield* sets.registrations.flush
+  if (unblockCounted(sets)) yield* sets.registrations.flush
 })
 
 /** Sequence of the first message with a change that is not stored, or Infinity. */
