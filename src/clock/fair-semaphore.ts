@@ -1,6 +1,9 @@
 // A semaphore that shares its permits among owners, such as broadcasts or callers. First come,
 // first served, a small broadcast would wait for hundreds of pushes of a large one, a fast one for
 // those of a slow one, and a caller for all requests of another one.
+//
+// Effect's PartitionedSemaphore takes turns among owners whatever each has already, cannot be
+// resized, and resumes who waits within the release (see `#serveSoon`).
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 

@@ -1,4 +1,6 @@
 // Removes the entries of channels that nobody is registered on, and of registrations that ended.
+// Not by a TTL of JetStream, which runs from the write: an entry may go only when the checkpoint is
+// behind its last change, and not if somebody joined meanwhile.
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
