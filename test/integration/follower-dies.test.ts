@@ -1,5 +1,5 @@
 // A message on which the fold of a follower dies each time is passed over after five deaths, with
-// its rejection recorded. Loops that follow LOG begin again after they died.
+// its rejection recorded, but for many in a row. Loops that follow LOG begin again after they died.
 import { Effect, Fiber, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
 import { rebuild } from "#cli/rebuild/rebuild.ts"
@@ -65,6 +65,34 @@ it("a command on which the projector dies is rejected, and those behind it are a
     const rebuilt = yield* Effect.promise(admin.entries)
     assert.notInclude(rebuilt[entry(1)], "deadly")
     assert.include(rebuilt[entry(2)], "behind")
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(layer(nats.url, written))))
+})
+
+it("passes over three commands in a row, and no more, whatever the fault", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using admin = await administer(nats.url)
+  const written: Array<string> = []
+  const deadly = [1, 2, 3, 4, 5]
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const log = yield* EventLog
+    for (const n of deadly) {
+      const entry = `$KV.bellcast_subscriptions.${userOf(n)}`
+      yield* Effect.promise(() => admin.nc.request(entry, '{"v":1,"seq":0,"lastModified":0}'))
+    }
+    for (const n of deadly) yield* log.append("log", put(n, "deadly"))
+    const projector = yield* Effect.forkDetach(Layer.launch(projectionLayer))
+    const isStuck = async () =>
+      written.some((line) => line.includes("3 messages in a row were passed over"))
+    yield* Effect.promise(() => until(isStuck, Boolean))
+    const { state } = yield* Effect.promise(() =>
+      admin.jsm.streams.info("BELLCAST_LOG", { subjects_filter: "bellcast.evt.rejected.*" })
+    )
+    assert.lengthOf(Object.keys(state.subjects ?? {}), 3)
+    yield* Fiber.interrupt(projector)
   })
   await Effect.runPromise(program.pipe(Effect.provide(layer(nats.url, written))))
 })

@@ -130,6 +130,12 @@ const run = <R>(context: RunContext, name: FollowerName, start: Start<R>, deaths
   }).pipe(Effect.scoped)
 
 /**
+ * Messages that are passed over one after the other. If the next one fails, too, the fault is not
+ * the messages': passing them over would reject all that was acknowledged.
+ */
+const passedOverMax = 3
+
+/**
  * The deaths of a follower's runs in this process. A message on which each run dies would stop the
  * follower for ever, and with it every message behind.
  */
@@ -138,13 +144,22 @@ interface Deaths {
   singlyUpTo: number
   /** By the sequence of the message. */
   readonly counts: Map<number, number>
-  readonly passedOver: ReturnType<typeof makeRateLimitedLog>
+  /** Sequences that were passed over since a later message was applied. */
+  readonly inRow: Set<number>
+  readonly warnPassedOver: ReturnType<typeof makeRateLimitedLog>
+  readonly warnStuck: ReturnType<typeof makeRateLimitedLog>
 }
 const noDeaths = (name: FollowerName): Deaths => ({
   singlyUpTo: 0,
   counts: new Map(),
-  passedOver: makeRateLimitedLog(
+  inRow: new Set(),
+  warnPassedOver: makeRateLimitedLog(
     `${name}: a message failed ${deathsMax} times and is passed over: report this defect`,
+    Effect.logError
+  ),
+  warnStuck: makeRateLimitedLog(
+    `${name}: ${passedOverMax} messages in a row were passed over and the next one fails, too: ` +
+      "it waits until another version runs. Report this defect",
     Effect.logError
   )
 })
@@ -171,16 +186,23 @@ const applyBatch = (follower: Follower, batch: ReadonlyArray<Stored>, deaths: De
 const applyOne = Effect.fnUntraced(function* (
   follower: Follower,
   stored: Stored,
-  { counts, passedOver: warn }: Deaths
+  { counts, inRow, warnPassedOver, warnStuck }: Deaths
 ) {
   const { seq, subject } = stored
   const count = counts.get(seq) ?? 0
-  if (count < deathsMax)
-    return yield* Effect.suspend(() => follower.apply([stored])).pipe(
+  const isStuck = count >= deathsMax && inRow.size >= passedOverMax && !inRow.has(seq)
+  if (isStuck) yield* warnStuck({ seq, subject })
+  if (count < deathsMax || isStuck) {
+    yield* Effect.suspend(() => follower.apply([stored])).pipe(
       ifDies(() => void counts.set(seq, count + 1))
     )
+    // The next term applies earlier messages again.
+    if (seq > Math.max(...inRow)) inRow.clear()
+    return
+  }
   yield* follower.apply([passedOver(stored, gaveUp)])
-  yield* warn({ seq, subject })
+  inRow.add(seq)
+  yield* warnPassedOver({ seq, subject })
 })
 
 type Last = Pick<Mark, "seq" | "at"> | undefined
