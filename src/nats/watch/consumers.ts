@@ -10,11 +10,11 @@ import { filters } from "#streams/subjects.ts"
 import { countRepair } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { createConsumer, updateConsumer } from "../admin/provision.ts"
-import type { Nats } from "../connection/connection.ts"
+import { Nats } from "../connection/connection.ts"
 import { attempt, consumerExists } from "../connection/errors.ts"
-import type { Followers } from "../follower/follower.ts"
-import type { Watermark } from "../follower/watermark.ts"
-import type { Buckets } from "../kv/bucket.ts"
+import { Followers } from "../follower/follower.ts"
+import { Watermark } from "../follower/watermark.ts"
+import { Buckets } from "../kv/bucket.ts"
 import { type ConsumerInfo, consumerConfig, consumerInfo, type StreamInfo } from "../stream/info.ts"
 
 const timeoutMillis = 2_000
@@ -28,13 +28,6 @@ const changedBackEveryMillis = 60_000
 
 /** What is wrong with a consumer and was not repaired at the last look. */
 export type Trouble = "missing" | "paused" | "changed"
-
-export interface Tools {
-  readonly nats: Nats["Service"]
-  readonly buckets: Buckets["Service"]
-  readonly followers: Followers["Service"]
-  readonly watermark: Watermark["Service"]
-}
 
 /** A consumer and what earlier looks found. */
 export interface ConsumerInCare {
@@ -50,6 +43,143 @@ export interface ConsumerInCare {
   trouble: Trouble | undefined
   /** By the clock of `performance`. */
   changedBackAt: number
+}
+
+export const careFor = ({ consumer, stream }: (typeof consumers)[number]): ConsumerInCare => ({
+  stream: stream.name,
+  spec: consumer,
+  log: makeLogs(consumer.name),
+  acknowledged: undefined,
+  granted: {},
+  pending: 0,
+  cappedAt: undefined,
+  trouble: undefined,
+  changedBackAt: Number.NEGATIVE_INFINITY
+})
+
+/** Looks at one consumer and repairs it. Fails if NATS cannot be asked. */
+export const lookAt = Effect.fnUntraced(function* (care: ConsumerInCare, found: StreamInfo) {
+  const { log, spec, stream } = care
+  const info = yield* consumerInfo(yield* Nats, stream, spec.name, timeoutMillis)
+  if (info === undefined) {
+    const made = Effect.flatMap(makeAgain(care, found), ({ from, isMade }) =>
+      isMade ? log.missing({ consumer: spec.name, stream, from }) : Effect.void
+    )
+    return yield* orLeave(care, "missing", made)
+  }
+  const edit = editOf(info.config, spec, care.granted)
+  // The position of a consumer that loses messages says nothing.
+  if (edit === undefined || edit.update !== undefined) remember(care, info, found)
+  if (edit !== undefined)
+    return yield* orLeave(care, "changed", changeBack(care, found, info.config, edit))
+  if (info.paused === true) return yield* orLeave(care, "paused", resume(care))
+  care.trouble = undefined
+})
+
+/** Whether this call made the consumer: another process may have been faster. */
+const makeAgain = Effect.fnUntraced(function* (
+  care: ConsumerInCare,
+  { created, state }: StreamInfo
+) {
+  const { jsm } = yield* Nats
+  const from = startAgain(care.acknowledged, { created, lastSeq: state.last_seq })
+  const isMade = yield* attempt(`make ${care.spec.name} again`, () =>
+    createConsumer(jsm, care.stream, care.spec, from).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof JetStreamApiError && error.code === consumerExists) return false
+        throw error
+      }
+    )
+  )
+  care.trouble = undefined
+  if (isMade) countRepair(care.spec.name, "made again")
+  return { isMade, from }
+})
+
+const changeBack = Effect.fnUntraced(function* (
+  care: ConsumerInCare,
+  found: StreamInfo,
+  before: Partial<ConsumerConfig>,
+  edit: Edit
+) {
+  const { log, spec, stream } = care
+  const { jsm } = yield* Nats
+  const fields = { consumer: spec.name, stream, changed: edit.fields.join(",") }
+  const now = performance.now()
+  if (now < care.changedBackAt + changedBackEveryMillis) {
+    care.trouble = "changed"
+    return yield* log.fought(fields)
+  }
+  care.changedBackAt = now
+  const operation = `change ${spec.name} back`
+  if (edit.update === undefined) {
+    yield* attempt(operation, () => jsm.consumers.delete(stream, spec.name))
+    const { from } = yield* makeAgain(care, found)
+    return yield* log.replaced({ ...fields, from })
+  }
+  const { update } = edit
+  const { config } = yield* attempt(operation, () => updateConsumer(jsm, stream, spec, update))
+  care.trouble = undefined
+  care.granted = grantedOf(config, spec)
+  const [was, is] = [before, config] as ReadonlyArray<Readonly<Record<string, unknown>>>
+  if (edit.fields.every((field) => was![field] === is![field])) {
+    // The update changed nothing, so nobody else changed it: NATS limits it.
+    care.changedBackAt = Number.NEGATIVE_INFINITY
+    return yield* log.limited({ consumer: spec.name, stream, ...care.granted })
+  }
+  countRepair(spec.name, "changed back")
+  yield* log.changed(fields)
+})
+
+const resume = Effect.fnUntraced(function* (care: ConsumerInCare) {
+  const { log, spec, stream } = care
+  const { jsm } = yield* Nats
+  const fields = { consumer: spec.name, stream }
+  if (!(yield* isPauseOver.pipe(Effect.orElseSucceed(() => false)))) {
+    care.trouble = "paused"
+    return yield* log.paused(fields)
+  }
+  yield* attempt(`resume ${spec.name}`, () => jsm.consumers.resume(stream, spec.name))
+  care.trouble = undefined
+  countRepair(spec.name, "resumed")
+  yield* log.resumed(fields)
+})
+
+/**
+ * Whether nobody needs the pause. A rebuild pauses the consumers while it holds the lease of the
+ * projector. If it was killed, the buckets lack something until the projector has caught up or the
+ * rebuild is run again.
+ */
+const isPauseOver = Effect.gen(function* () {
+  if (!(yield* Followers).runs("projector")) return false
+  const last = yield* (yield* Nats).message(streams.log.name, { last_by_subj: filters.commands })
+  yield* (yield* Watermark).reached(last?.seq ?? 0, caughtUpMillis)
+  const buckets = yield* Buckets
+  const metas = yield* Effect.forEach(projections, (bucket) => buckets.get(bucket, metaKey))
+  return metas.every((meta) => meta !== undefined && meta.value.unbuilt !== true)
+})
+
+/** Leaves a trouble as it is, and says why, where NATS does not let this process repair it. */
+const orLeave = <A, E extends { readonly cause: unknown }, R>(
+  care: ConsumerInCare,
+  trouble: Trouble,
+  repair: Effect.Effect<A, E, R>
+): Effect.Effect<void, never, R> =>
+  Effect.matchEffect(repair, {
+    onSuccess: () => Effect.void,
+    onFailure: ({ cause }) => {
+      care.trouble = trouble
+      return care.log.unrepaired({ trouble, reason: String(cause) })
+    }
+  })
+
+/** Remembers how far the consumer is, for the case that it is deleted before the next look. */
+const remember = (care: ConsumerInCare, info: ConsumerInfo, { created }: StreamInfo) => {
+  const { max_ack_pending: max = 0 } = info.config
+  care.pending = info.num_pending
+  care.cappedAt = max > 0 && info.num_ack_pending >= max ? max : undefined
+  care.acknowledged = { stream: created, seq: info.ack_floor.stream_seq }
 }
 
 const makeLogs = (name: string) => ({
@@ -82,146 +212,6 @@ const makeLogs = (name: string) => ({
     `the consumer ${name} is paused, and what it delivers waits: if no rebuild is running, start ` +
       "a process with the role projection, which resumes it, or run `bellcast rebuild`"
   )
-})
-
-export const careFor = ({ consumer, stream }: (typeof consumers)[number]): ConsumerInCare => ({
-  stream: stream.name,
-  spec: consumer,
-  log: makeLogs(consumer.name),
-  acknowledged: undefined,
-  granted: {},
-  pending: 0,
-  cappedAt: undefined,
-  trouble: undefined,
-  changedBackAt: Number.NEGATIVE_INFINITY
-})
-
-/** Remembers how far the consumer is, for the case that it is deleted before the next look. */
-const remember = (care: ConsumerInCare, info: ConsumerInfo, { created }: StreamInfo) => {
-  const { max_ack_pending: max = 0 } = info.config
-  care.pending = info.num_pending
-  care.cappedAt = max > 0 && info.num_ack_pending >= max ? max : undefined
-  care.acknowledged = { stream: created, seq: info.ack_floor.stream_seq }
-}
-
-/** Whether this call made the consumer: another process may have been faster. */
-const makeAgain = Effect.fnUntraced(function* (
-  tools: Tools,
-  care: ConsumerInCare,
-  { created, state }: StreamInfo
-) {
-  const from = startAgain(care.acknowledged, { created, lastSeq: state.last_seq })
-  const isMade = yield* attempt(`make ${care.spec.name} again`, () =>
-    createConsumer(tools.nats.jsm, care.stream, care.spec, from).then(
-      () => true,
-      (error: unknown) => {
-        if (error instanceof JetStreamApiError && error.code === consumerExists) return false
-        throw error
-      }
-    )
-  )
-  care.trouble = undefined
-  if (isMade) countRepair(care.spec.name, "made again")
-  return { isMade, from }
-})
-
-const changeBack = Effect.fnUntraced(function* (
-  tools: Tools,
-  care: ConsumerInCare,
-  found: StreamInfo,
-  before: Partial<ConsumerConfig>,
-  edit: Edit
-) {
-  const { log, spec, stream } = care
-  const { jsm } = tools.nats
-  const fields = { consumer: spec.name, stream, changed: edit.fields.join(",") }
-  const now = performance.now()
-  if (now < care.changedBackAt + changedBackEveryMillis) {
-    care.trouble = "changed"
-    return yield* log.fought(fields)
-  }
-  care.changedBackAt = now
-  const operation = `change ${spec.name} back`
-  if (edit.update === undefined) {
-    yield* attempt(operation, () => jsm.consumers.delete(stream, spec.name))
-    const { from } = yield* makeAgain(tools, care, found)
-    return yield* log.replaced({ ...fields, from })
-  }
-  const { update } = edit
-  const { config } = yield* attempt(operation, () => updateConsumer(jsm, stream, spec, update))
-  care.trouble = undefined
-  care.granted = grantedOf(config, spec)
-  const [was, is] = [before, config] as ReadonlyArray<Readonly<Record<string, unknown>>>
-  if (edit.fields.every((field) => was![field] === is![field])) {
-    // The update changed nothing, so nobody else changed it: NATS limits it.
-    care.changedBackAt = Number.NEGATIVE_INFINITY
-    return yield* log.limited({ consumer: spec.name, stream, ...care.granted })
-  }
-  countRepair(spec.name, "changed back")
-  yield* log.changed(fields)
-})
-
-/**
- * Whether nobody needs the pause. A rebuild pauses the consumers while it holds the lease of the
- * projector. If it was killed, the buckets lack something until the projector has caught up or the
- * rebuild is run again.
- */
-const isPauseOver = Effect.fnUntraced(function* ({ buckets, followers, nats, watermark }: Tools) {
-  if (!followers.runs("projector")) return false
-  const last = yield* nats.message(streams.log.name, { last_by_subj: filters.commands })
-  yield* watermark.reached(last?.seq ?? 0, caughtUpMillis)
-  const metas = yield* Effect.forEach(projections, (bucket) => buckets.get(bucket, metaKey))
-  return metas.every((meta) => meta !== undefined && meta.value.unbuilt !== true)
-})
-
-const resume = Effect.fnUntraced(function* (tools: Tools, care: ConsumerInCare) {
-  const { log, spec, stream } = care
-  const fields = { consumer: spec.name, stream }
-  if (!(yield* isPauseOver(tools).pipe(Effect.orElseSucceed(() => false)))) {
-    care.trouble = "paused"
-    return yield* log.paused(fields)
-  }
-  yield* attempt(`resume ${spec.name}`, () => tools.nats.jsm.consumers.resume(stream, spec.name))
-  care.trouble = undefined
-  countRepair(spec.name, "resumed")
-  yield* log.resumed(fields)
-})
-
-/** Leaves a trouble as it is, and says why, where NATS does not let this process repair it. */
-const orLeave = <A, E extends { readonly cause: unknown }>(
-  care: ConsumerInCare,
-  trouble: Trouble,
-  repair: Effect.Effect<A, E>
-): Effect.Effect<void> =>
-  Effect.matchEffect(repair, {
-    onSuccess: () => Effect.void,
-    onFailure: ({ cause }) => {
-      care.trouble = trouble
-      return care.log.unrepaired({ trouble, reason: String(cause) })
-    }
-  })
-
-/** Looks at one consumer and repairs it. Fails if NATS cannot be asked. */
-export const lookAt = Effect.fnUntraced(function* (
-  tools: Tools,
-  care: ConsumerInCare,
-  found: StreamInfo
-) {
-  const { log, spec, stream } = care
-  const info = yield* consumerInfo(tools.nats, stream, spec.name, timeoutMillis)
-  if (info === undefined) {
-    const made = Effect.flatMap(makeAgain(tools, care, found), ({ from, isMade }) =>
-      isMade ? log.missing({ consumer: spec.name, stream, from }) : Effect.void
-    )
-    return yield* orLeave(care, "missing", made)
-  }
-  const edit = editOf(info.config, spec, care.granted)
-  // The position of a consumer that loses messages says nothing.
-  if (edit === undefined || edit.update !== undefined) remember(care, info, found)
-  if (edit !== undefined)
-    return yield* orLeave(care, "changed", changeBack(tools, care, found, info.config, edit))
-  if (info.paused === true) return yield* orLeave(care, "paused", resume(tools, care))
-  care.trouble = undefined
 })
 
 /**

@@ -10,12 +10,12 @@ import { allStreams, consumers, streamNames, streams } from "#streams/index.ts"
 import { showConsumers } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { ensureCache } from "../admin/provision.ts"
-import { Nats } from "../connection/connection.ts"
+import type { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
-import { Followers } from "../follower/follower.ts"
-import { Watermark } from "../follower/watermark.ts"
-import { Buckets } from "../kv/bucket.ts"
-import { type ConsumerInCare, careFor, lookAt, type Tools, type Trouble } from "./consumers.ts"
+import type { Followers } from "../follower/follower.ts"
+import type { Watermark } from "../follower/watermark.ts"
+import type { Buckets } from "../kv/bucket.ts"
+import { type ConsumerInCare, careFor, lookAt, type Trouble } from "./consumers.ts"
 import { type Look, StreamWatch } from "./streams.ts"
 
 const cache = bucketStream("cache")
@@ -56,23 +56,18 @@ export class Upkeep extends Context.Service<
   static readonly layer = Layer.effect(
     Upkeep,
     Effect.gen(function* () {
-      const tools: Tools = {
-        nats: yield* Nats,
-        buckets: yield* Buckets,
-        followers: yield* Followers,
-        watermark: yield* Watermark
-      }
+      const services = yield* Effect.context<Nats | Buckets | Followers | Watermark>()
       const watch = yield* StreamWatch
       const inCare = consumers.map(careFor)
       let state: UpkeepState = { known: false, consumers: [], missing: [] }
       const care = Effect.fnUntraced(
         function* (look: Look) {
-          const missing = yield* missingOf(tools, look)
+          const missing = yield* missingOf(look)
           yield* Effect.forEach(
             inCare,
             (each) => {
               const stream = look.streams.get(each.stream)
-              return stream === undefined ? Effect.void : lookAt(tools, each, stream)
+              return stream === undefined ? Effect.void : lookAt(each, stream)
             },
             { concurrency: "unbounded", discard: true }
           )
@@ -83,7 +78,8 @@ export class Upkeep extends Context.Service<
           }
           return state
         },
-        Effect.mapError(unavailable("upkeep"))
+        Effect.mapError(unavailable("upkeep")),
+        Effect.provide(services)
       )
       const unknown = Effect.sync(() => {
         state = { ...state, known: false }
@@ -129,10 +125,10 @@ const bucketLost = makeRateLimitedLog(
 )
 
 /** The streams that are missing. The bucket `cache` is made again: it holds nothing to lose. */
-const missingOf = Effect.fnUntraced(function* ({ nats }: Tools, look: Look) {
+const missingOf = Effect.fnUntraced(function* (look: Look) {
   const log = look.streams.get(streams.log.name)
   if (!look.streams.has(cache) && log !== undefined) {
-    yield* ensureCache(log.config.num_replicas).pipe(Effect.provideService(Nats, nats))
+    yield* ensureCache(log.config.num_replicas)
     yield* cacheLost({ bucket: cache })
   }
   const missing = streamNames.filter((name) => !look.streams.has(name) && name !== cache)
