@@ -56,7 +56,8 @@ export interface Start {
 /** The part of a plan that the message says. */
 export type PlanOfMessage = Pick<Plan, "acceptedAt" | "pauseShare">
 
-interface Wanted {
+/** A broadcast whose message is well-formed. */
+export interface Wanted {
   readonly ref: ShardRef
   readonly given: PlanOfMessage
   /** Undefined: the message does not say. */
