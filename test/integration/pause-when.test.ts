@@ -72,13 +72,15 @@ describe("a broadcast with pause_when", () => {
     assert.deepInclude(done, { accepted: size, delivered: size * 0.7, dead: size * 0.3 })
     assert.isAtLeast(pauses, 2)
     const stored = await paused(nats.url, id)
+    // When it paused while the last pushes were under way, it is finished without a resume.
+    assert.include([pauses, pauses + 1], stored.length)
     assert.deepEqual(
       stored.map(({ by, run }) => [by, run]),
-      Array.from({ length: pauses }, (_, run) => ["pause_when", run])
+      Array.from(stored, (_, run) => ["pause_when", run])
     )
     const lines = await until(
       async () => pauseLines(service, id),
-      (found) => found.length === pauses
+      (found) => found.length === stored.length
     )
     for (const [i, { level, publisher, channel, attempted, failed, accepted }] of lines.entries()) {
       assert.deepEqual([level, publisher, channel], [40, done.publisher, "news"])
