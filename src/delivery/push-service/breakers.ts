@@ -219,7 +219,10 @@ export class CredentialsBreaker {
     now: number
   ): "lone" | { readonly until: number; readonly opens: boolean } {
     const opens = this.#circuit.stateAt(now) === "closed"
-    if (this.#isLone(push, now)) return "lone"
+    if (this.#isLone(push, now)) {
+      if (!opens) this.#probes.refused(push.user, now)
+      return "lone"
+    }
     this.#endRow()
     if (opens) this.#probes = new ProbeTurns(this.#openMillis, now)
     this.#probes.refused(push.user, now)
@@ -267,13 +270,8 @@ export class CredentialsBreaker {
   }
 }
 
-/** Between two probes at first: a thousand users have their turn within 36 s. */
-const gapMillisMin = 36
-/**
- * Later, a gap is the time since the breaker opened divided by this: a push service that refuses
- * everybody is left alone more and more.
- */
-const gapsOfTime = 10_000
+/** Between two probes: a thousand users have their turn within 36 s. */
+const gapMillis = 36
 /** A push that comes back so much later than its turn takes another one. */
 const lapseMillis = 60_000
 /**
@@ -290,7 +288,6 @@ const waitMax = 15
  */
 class ProbeTurns {
   readonly #openMillis: number
-  readonly #startedAt: number
   /** When the push of a user that waits may be sent. */
   readonly #turns = new Map<string, number>()
   #lastTurn: number
@@ -299,7 +296,6 @@ class ProbeTurns {
   /** `openMillis`: the longest time until a push comes back. */
   constructor(openMillis: number, now: number) {
     this.#openMillis = openMillis
-    this.#startedAt = now
     this.#lastTurn = now
   }
 
@@ -312,11 +308,10 @@ class ProbeTurns {
     if (turn === undefined) return soon
     if (now < turn) return Math.min(turn, soon)
     this.#turns.delete(user)
-    this.refused(user, now)
     return undefined
   }
 
-  /** Notes that a push to this user is refused, or is sent as a probe, which mostly is refused. */
+  /** Notes that a push to this user was refused. */
   refused(user: string, now: number): void {
     const last = this.#refused.get(user)
     // Another push of the same moment was refused already.
@@ -337,8 +332,7 @@ class ProbeTurns {
     const known = this.#turns.get(user)
     const turnsMax = this.#refused.has(user) ? usersMax / 2 : usersMax
     if (known !== undefined || this.#turns.size >= turnsMax) return known
-    const gap = Math.max(gapMillisMin, (now - this.#startedAt) / gapsOfTime)
-    this.#lastTurn = Math.max(now, this.#lastTurn + gap)
+    this.#lastTurn = Math.max(now, this.#lastTurn + gapMillis)
     this.#turns.set(user, this.#lastTurn)
     return this.#lastTurn
   }
