@@ -97,6 +97,36 @@ it("passes over three commands in a row, and no more, whatever the fault", {
   await Effect.runPromise(program.pipe(Effect.provide(layer(nats.url, written))))
 })
 
+it("passes over any number of commands, as long as others between them are applied", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using admin = await administer(nats.url)
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const log = yield* EventLog
+    const projector = yield* Effect.forkDetach(Layer.launch(projectionLayer))
+    for (const n of [1, 2, 3, 4]) {
+      const entry = `$KV.bellcast_subscriptions.${userOf(n)}`
+      yield* Effect.promise(() => admin.nc.request(entry, '{"v":1,"seq":0,"lastModified":0}'))
+      const { seq } = yield* log.append("log", put(n, "deadly"))
+      const rejected = `bellcast.evt.rejected.${seq}`
+      yield* Effect.promise(() =>
+        until(
+          () => Effect.runPromise(log.last("log", rejected)),
+          (fact) => fact !== undefined
+        )
+      )
+      yield* log.append("log", put(10 + n, "good"))
+      yield* Effect.promise(() =>
+        until(admin.entries, (all) => `$KV.bellcast_subscriptions.${userOf(10 + n)}` in all)
+      )
+    }
+    yield* Fiber.interrupt(projector)
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(layer(nats.url, []))))
+})
+
 it("a broadcast starts in time although reading the states and starting it died", {
   timeout: 60_000
 }, async () => {

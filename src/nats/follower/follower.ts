@@ -173,21 +173,32 @@ const ifDies =
       })
     )
 
-const applyBatch = (follower: Follower, batch: ReadonlyArray<Stored>, deaths: Deaths) =>
-  batch[0]!.seq <= deaths.singlyUpTo
-    ? Effect.forEach(batch, (each) => applyOne(follower, each, deaths), { discard: true })
-    : Effect.suspend(() => follower.apply(batch)).pipe(
-        ifDies(() => {
-          deaths.singlyUpTo = batch.at(-1)!.seq
-        })
-      )
+const applyBatch = Effect.fnUntraced(function* (
+  follower: Follower,
+  batch: ReadonlyArray<Stored>,
+  deaths: Deaths
+) {
+  if (batch[0]!.seq <= deaths.singlyUpTo)
+    return yield* Effect.forEach(batch, (each) => applyOne(follower, each, deaths), {
+      discard: true
+    })
+  const { seq } = batch.at(-1)!
+  yield* Effect.suspend(() => follower.apply(batch)).pipe(
+    ifDies(() => {
+      deaths.singlyUpTo = seq
+    })
+  )
+  endRow(deaths, seq)
+})
+
+/** A message that was applied ends the row. The next term applies earlier messages again. */
+const endRow = ({ inRow }: Deaths, seq: number): void => {
+  if (inRow.size > 0 && seq > Math.max(...inRow)) inRow.clear()
+}
 
 /** Where the follower dies on the malformed form, too, the term ends. */
-const applyOne = Effect.fnUntraced(function* (
-  follower: Follower,
-  stored: Stored,
-  { counts, inRow, warnPassedOver, warnStuck }: Deaths
-) {
+const applyOne = Effect.fnUntraced(function* (follower: Follower, stored: Stored, deaths: Deaths) {
+  const { counts, inRow, warnPassedOver, warnStuck } = deaths
   const { seq, subject } = stored
   const count = counts.get(seq) ?? 0
   const isStuck = count >= deathsMax && inRow.size >= passedOverMax && !inRow.has(seq)
@@ -196,9 +207,7 @@ const applyOne = Effect.fnUntraced(function* (
     yield* Effect.suspend(() => follower.apply([stored])).pipe(
       ifDies(() => void counts.set(seq, count + 1))
     )
-    // The next term applies earlier messages again.
-    if (seq > Math.max(...inRow)) inRow.clear()
-    return
+    return endRow(deaths, seq)
   }
   yield* follower.apply([passedOver(stored, gaveUp)])
   inRow.add(seq)
