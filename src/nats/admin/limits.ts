@@ -34,8 +34,11 @@ const keptByRole: Readonly<Record<Role, number>> = {
   tally: 1,
   delivery: 7
 }
+/** Roles that follow the states of broadcasts, by one subscription together. */
+const followingStates: ReadonlyArray<Role> = ["gateway", "fanout", "delivery"]
 export const probesOf = (roles: ReadonlyArray<Role>): number =>
-  roles.reduce((sum, role) => sum + keptByRole[role], 0)
+  roles.reduce((sum, role) => sum + keptByRole[role], 0) +
+  (followingStates.some((role) => roles.includes(role)) ? 1 : 0)
 /** The longest subject, that of the registration of a user in a channel of 255 bytes. */
 const subjectBytes = 900
 
