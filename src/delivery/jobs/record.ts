@@ -27,99 +27,21 @@ import { storeOrPostpone, untilWritten } from "./writes.ts"
 const writesAtOnce = 32
 
 /**
- * For so long after an outcome of a job no other worker can have the job: a worker reports progress
- * at least every third of the ack wait, and JetStream waits all of it after a report.
+ * Stores results: dead letters, then the outcome, by `append`, then removals, strikes and retries,
+ * unless `follows` is false. After a failure it writes nothing more. Returns whether all is stored;
+ * false: removals, strikes or retries are postponed, for the next delivery of the job.
  */
-export const provenMillis = (2 / 3) * streams.work.consumers.deliver.ackWaitMillis
-
-/**
- * Permits of this process. A push has one from before it is sent until its outcome is stored. So a
- * crash sends at most as many pushes twice as there are permits.
- */
-export class Permits extends Context.Service<Permits, FairSemaphore<number>>()(
-  "bellcast/delivery/Permits"
+export const writeInOrder = Effect.fnUntraced(function* <E, R>(
+  ref: BroadcastRef,
+  list: ReadonlyArray<Recorded>,
+  append: Effect.Effect<void, E, R>,
+  follows = true
 ) {
-  static readonly layer = Layer.effect(
-    Permits,
-    Effect.map(
-      Settings,
-      ({ unrecordedPushesMax }) => new FairSemaphore<number>(unrecordedPushesMax)
-    )
-  )
-}
-
-/** Counts attempts and outcomes. */
-export class PushMetrics extends Context.Service<
-  PushMetrics,
-  Effect.Success<typeof makePushMetrics>
->()("bellcast/delivery/PushMetrics") {
-  static readonly layer = Layer.effect(PushMetrics, makePushMetrics)
-}
-
-/** Returns the result of an attempt made now, and counts the attempt. */
-export const resultNow = Effect.fnUntraced(function* (
-  made: Omit<Attempted, "at" | "baseMillis" | "random">
-) {
-  const { orderOf } = yield* States
-  const { retryBaseMillis: baseMillis } = yield* Settings
-  const at = yield* Clock.currentTimeMillis
-  const random = yield* Random.next
-  if (made.attempt.millis > 0) (yield* PushMetrics).attempted(hostOf(made.target), made.attempt)
-  const result = resultOf({ ...made, at, baseMillis, random })
-  if (result.fate !== "retrying" || orderOf(made.ref) !== "cancel") return result
-  const { nextAt: _, ...last } = result
-  return { ...last, ...cancelledEnd }
+  yield* writeDeadLetters(ref, list)
+  yield* append
+  yield* countRecorded(ref, list)
+  return follows ? yield* follow(ref, list, weigh(ref, list)) : true
 })
-
-/** Writes dead letters, before the outcome. */
-export const writeDeadLetters = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-  Effect.flatMap(EventLog, (log) =>
-    Effect.forEach(
-      withFate(list, "dead"),
-      ({ result, target }) => log.once("work", deadLetter(ref, result, target.stored.seq)),
-      { concurrency: writesAtOnce, discard: true }
-    )
-  ).pipe(untilWritten)
-
-/** The body of an outcome before it has its time. */
-interface OutcomeBody {
-  readonly broadcast: number
-  readonly pushes: number
-  readonly results: ReadonlyArray<PushResult>
-  readonly final: boolean
-  readonly released?: true
-  readonly withoutSubscription?: number
-  readonly run?: number
-}
-
-/**
- * Appends an outcome behind the one at sequence `expect` (0: the first), however long NATS is away.
- * Fails with AppendConflict when another worker owns the job. Returns its sequence.
- */
-export const writeOutcome = Effect.fn("delivery.record")(function* (
-  subject: string,
-  expect: number,
-  body: OutcomeBody
-) {
-  const log = yield* EventLog
-  const at = yield* Clock.currentTimeMillis
-  const id = yield* freshId
-  const message = { subject, type: "outcome/1", body: { ...body, at }, expect, id } as const
-  const { seq } = yield* log.append("work", message).pipe(untilWritten)
-  // A shard of a broadcast with a rate may be in hand for minutes.
-  if (body.results.length > 0) yield* (yield* HandlerProgress).goesOn
-  return seq
-})
-
-/** Counts the results of an outcome that is stored now. */
-export const countRecorded = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-  Effect.map(PushMetrics, (metrics) => {
-    for (const { result, target } of list) metrics.recorded(hostOf(target), result, ref.acceptedAt)
-  })
-
-/** Writes removals, retry jobs and strikes, after the outcome. False: some are postponed. */
-export const writeFollowUps = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
-  follow(ref, list, weigh(ref, list))
 
 /**
  * Writes what an earlier delivery, whose outcome this one finds, may have postponed. A second write
@@ -128,9 +50,23 @@ export const writeFollowUps = (ref: BroadcastRef, list: ReadonlyArray<Recorded>)
 export const writeFollowUpsAgain = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
   follow(ref, list, weighAgain(ref, list))
 
+const writeDeadLetters = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+  Effect.flatMap(EventLog, (log) =>
+    Effect.forEach(
+      withFate(list, "dead"),
+      ({ result, target }) => log.once("work", deadLetter(ref, result, target.stored.seq)),
+      { concurrency: writesAtOnce, discard: true }
+    )
+  ).pipe(untilWritten)
+
+const countRecorded = (ref: BroadcastRef, list: ReadonlyArray<Recorded>) =>
+  Effect.map(PushMetrics, (metrics) => {
+    for (const { result, target } of list) metrics.recorded(hostOf(target), result, ref.acceptedAt)
+  })
+
 /**
- * Each write stands alone: a LOG without room must not keep retries out of WORK. Returns false if
- * at least one is postponed.
+ * Writes removals, retry jobs and strikes. Each write stands alone: a LOG without room must not
+ * keep retries out of WORK. Returns false if at least one is postponed.
  */
 const follow = Effect.fnUntraced(function* <R>(
   ref: BroadcastRef,
@@ -156,51 +92,6 @@ const follow = Effect.fnUntraced(function* <R>(
 
 const withFate = (list: ReadonlyArray<Recorded>, fate: PushResult["fate"]) =>
   list.filter(({ result }) => result.fate === fate)
-
-/** The results that earlier deliveries of a job recorded. */
-export interface PastResults {
-  /** By {@link pushKey}. */
-  readonly results: ReadonlyMap<string, PushResult>
-  /** The runs of the broadcast in which these were recorded, by the same keys. */
-  readonly runs: ReadonlyMap<string, number>
-}
-
-/** Returns the past results of which removals and retry jobs may be missing. */
-export const unfinished = (
-  past: PastResults,
-  targets: ReadonlyArray<Target>
-): ReadonlyArray<Recorded> => {
-  const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
-  return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
-    const target = present.get(key)
-    const firstRun = past.runs.get(key)!
-    const isPresent = target !== undefined && target.stored.moved === undefined
-    if (isPresent) return [{ target, result, firstRun }]
-    // A removed subscription still needs a last outcome. Its retry job finds it removed and records
-    // that.
-    const removed = { target: removedTarget(result), result, firstRun }
-    return result.fate === "retrying" ? [removed] : []
-  })
-}
-
-/** A target in place of a subscription that was removed. */
-const removedTarget = ({ subscription, user }: PushResult): Target => ({
-  user: user as UserToken,
-  id: subscription,
-  stored: { seq: 0, lastModified: 0, data: removedData }
-})
-
-export const outcomeSubject = {
-  shard: (ref: BroadcastRef, shard: string) =>
-    subjects.shardOutcome(ref.channel as ChannelToken, ref.broadcast, shard),
-  retry: ({
-    broadcast,
-    channel,
-    subscription,
-    user
-  }: Pick<RetryJob, "broadcast" | "channel" | "subscription" | "user">) =>
-    subjects.pushOutcome(channel as ChannelToken, broadcast, user as UserToken, subscription)
-}
 
 /** The dead letter of a push. `generation`: the sequence of its subscription's put. */
 export const deadLetter = (
@@ -260,4 +151,124 @@ const retryJob = (ref: BroadcastRef, { firstRun = ref.run, result, target }: Rec
     target.id
   )
   return { subject, type: "retry/1", body } as const
+}
+
+/** The body of an outcome before it has its time. */
+interface OutcomeBody {
+  readonly broadcast: number
+  readonly pushes: number
+  readonly results: ReadonlyArray<PushResult>
+  readonly final: boolean
+  readonly released?: true
+  readonly withoutSubscription?: number
+  readonly run?: number
+}
+
+/**
+ * Appends an outcome behind the one at sequence `expect` (0: the first), however long NATS is away.
+ * Fails with AppendConflict when another worker owns the job. Returns its sequence.
+ */
+export const writeOutcome = Effect.fn("delivery.record")(function* (
+  subject: string,
+  expect: number,
+  body: OutcomeBody
+) {
+  const log = yield* EventLog
+  const at = yield* Clock.currentTimeMillis
+  const id = yield* freshId
+  const message = { subject, type: "outcome/1", body: { ...body, at }, expect, id } as const
+  const { seq } = yield* log.append("work", message).pipe(untilWritten)
+  // A shard of a broadcast with a rate may be in hand for minutes.
+  if (body.results.length > 0) yield* (yield* HandlerProgress).goesOn
+  return seq
+})
+
+export const outcomeSubject = {
+  shard: (ref: BroadcastRef, shard: string) =>
+    subjects.shardOutcome(ref.channel as ChannelToken, ref.broadcast, shard),
+  retry: ({
+    broadcast,
+    channel,
+    subscription,
+    user
+  }: Pick<RetryJob, "broadcast" | "channel" | "subscription" | "user">) =>
+    subjects.pushOutcome(channel as ChannelToken, broadcast, user as UserToken, subscription)
+}
+
+/** Returns the result of an attempt made now, and counts the attempt. */
+export const resultNow = Effect.fnUntraced(function* (
+  made: Omit<Attempted, "at" | "baseMillis" | "random">
+) {
+  const { orderOf } = yield* States
+  const { retryBaseMillis: baseMillis } = yield* Settings
+  const at = yield* Clock.currentTimeMillis
+  const random = yield* Random.next
+  if (made.attempt.millis > 0) (yield* PushMetrics).attempted(hostOf(made.target), made.attempt)
+  const result = resultOf({ ...made, at, baseMillis, random })
+  if (result.fate !== "retrying" || orderOf(made.ref) !== "cancel") return result
+  const { nextAt: _, ...last } = result
+  return { ...last, ...cancelledEnd }
+})
+
+/** Counts attempts and outcomes. */
+export class PushMetrics extends Context.Service<
+  PushMetrics,
+  Effect.Success<typeof makePushMetrics>
+>()("bellcast/delivery/PushMetrics") {
+  static readonly layer = Layer.effect(PushMetrics, makePushMetrics)
+}
+
+/** The results that earlier deliveries of a job recorded. */
+export interface PastResults {
+  /** By {@link pushKey}. */
+  readonly results: ReadonlyMap<string, PushResult>
+  /** The runs of the broadcast in which these were recorded, by the same keys. */
+  readonly runs: ReadonlyMap<string, number>
+}
+
+/** Returns the past results of which removals and retry jobs may be missing. */
+export const unfinished = (
+  past: PastResults,
+  targets: ReadonlyArray<Target>
+): ReadonlyArray<Recorded> => {
+  const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
+  return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
+    const target = present.get(key)
+    const firstRun = past.runs.get(key)!
+    const isPresent = target !== undefined && target.stored.moved === undefined
+    if (isPresent) return [{ target, result, firstRun }]
+    // A removed subscription still needs a last outcome. Its retry job finds it removed and records
+    // that.
+    const removed = { target: removedTarget(result), result, firstRun }
+    return result.fate === "retrying" ? [removed] : []
+  })
+}
+
+/** A target in place of a subscription that was removed. */
+const removedTarget = ({ subscription, user }: PushResult): Target => ({
+  user: user as UserToken,
+  id: subscription,
+  stored: { seq: 0, lastModified: 0, data: removedData }
+})
+
+/**
+ * For so long after an outcome of a job no other worker can have the job: a worker reports progress
+ * at least every third of the ack wait, and JetStream waits all of it after a report.
+ */
+export const provenMillis = (2 / 3) * streams.work.consumers.deliver.ackWaitMillis
+
+/**
+ * Permits of this process. A push has one from before it is sent until its outcome is stored. So a
+ * crash sends at most as many pushes twice as there are permits.
+ */
+export class Permits extends Context.Service<Permits, FairSemaphore<number>>()(
+  "bellcast/delivery/Permits"
+) {
+  static readonly layer = Layer.effect(
+    Permits,
+    Effect.map(
+      Settings,
+      ({ unrecordedPushesMax }) => new FairSemaphore<number>(unrecordedPushesMax)
+    )
+  )
 }

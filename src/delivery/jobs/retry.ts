@@ -29,15 +29,13 @@ import { type Gone, presentTarget } from "../recipients/audience.ts"
 import { endPaused, isPausedOrOld } from "./next-jobs.ts"
 import { type Payload, Payloads } from "./payload.ts"
 import {
-  countRecorded,
   deadLetter,
   outcomeSubject,
   Permits,
   provenMillis,
   resultNow,
-  writeDeadLetters,
-  writeFollowUps,
   writeFollowUpsAgain,
+  writeInOrder,
   writeOutcome
 } from "./record.ts"
 import {
@@ -239,7 +237,6 @@ const recordResult = Effect.fnUntraced(function* (
 ) {
   const list: ReadonlyArray<Recorded> = target === undefined ? [] : [{ target, result }]
   const final = result.fate !== "retrying"
-  yield* writeDeadLetters(job, list)
   const body = {
     broadcast: job.broadcast,
     pushes: 0,
@@ -247,10 +244,9 @@ const recordResult = Effect.fnUntraced(function* (
     final,
     ...(next.firstRun && { run: next.firstRun })
   }
-  yield* writeOutcome(outcomeSubject.retry(job), next.seq, body)
-  yield* countRecorded(job, list)
+  const append = writeOutcome(outcomeSubject.retry(job), next.seq, body)
   // A retrying push needs no new retry job: this one is its job.
-  return final ? yield* writeFollowUps(job, list) : true
+  return yield* writeInOrder(job, list, Effect.asVoid(append), final)
 })
 
 /**

@@ -15,15 +15,13 @@ import type { Target } from "../attempt.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
 import {
-  countRecorded,
   outcomeSubject,
   type PastResults,
   Permits,
   provenMillis,
   unfinished,
-  writeDeadLetters,
-  writeFollowUps,
   writeFollowUpsAgain,
+  writeInOrder,
   writeOutcome
 } from "./record.ts"
 import type { Recorded } from "./result.ts"
@@ -247,21 +245,21 @@ const write = Effect.fnUntraced(function* (shard: OwnShard, end?: "final" | "rel
   if (list.length === 0 && end === undefined && (yield* isProven(shard))) return
   const final = end === "final"
   const body = { broadcast: job.broadcast, pushes: 0, ...(job.run && { run: job.run }) }
-  yield* writeDeadLetters(job, list)
-  // Before the append: the process may be frozen between the storage and the acknowledgement.
-  const provenAt = yield* monotonicMillis
   // A broadcast is finished only after the removals that it caused: so they come before the final
   // outcome, unless they are postponed.
   const hasRemovals = list.some(({ result: { fate } }) => fate === "gone" || fate === "dead")
-  shard.seq = yield* writeOutcome(subject, shard.seq, {
-    ...body,
-    results: list.map(({ result }) => result),
-    final: final && !hasRemovals,
-    ...(end === "released" && { released: true })
+  const append = Effect.gen(function* () {
+    // Before the append: the process may be frozen between the storage and the acknowledgement.
+    const provenAt = yield* monotonicMillis
+    shard.seq = yield* writeOutcome(subject, shard.seq, {
+      ...body,
+      results: list.map(({ result }) => result),
+      final: final && !hasRemovals,
+      ...(end === "released" && { released: true })
+    })
+    shard.provenAt = provenAt
   })
-  shard.provenAt = provenAt
-  yield* countRecorded(job, list)
-  if (!(yield* writeFollowUps(job, list))) shard.isPostponed = true
+  if (!(yield* writeInOrder(job, list, append))) shard.isPostponed = true
   if (final && hasRemovals)
     shard.seq = yield* writeOutcome(subject, shard.seq, { ...body, results: [], final })
   yield* release(shard, list.filter(({ permit }) => permit).length)
