@@ -10,7 +10,7 @@ import { States } from "#broadcasts/states.ts"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { Settings } from "#config"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
-import { type PushResult, pushKey } from "#domain/outcome.ts"
+import type { PushResult } from "#domain/outcome.ts"
 import { freshId } from "#nats/stream/append.ts"
 import { HandlerProgress } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -18,7 +18,7 @@ import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, originToken, type UserToken } from "#streams/tokens.ts"
 import { makePushMetrics } from "#telemetry/delivery-metrics.ts"
-import { originOf, removedData, type Target } from "../attempt.ts"
+import { originOf } from "../attempt.ts"
 import { type Attempted, cancelledEnd, hostOf, type Recorded, resultOf } from "./result.ts"
 import { weigh, weighAgain } from "./strikes.ts"
 import { storeOrPostpone, untilWritten } from "./writes.ts"
@@ -217,39 +217,6 @@ export class PushMetrics extends Context.Service<
 >()("bellcast/delivery/PushMetrics") {
   static readonly layer = Layer.effect(PushMetrics, makePushMetrics)
 }
-
-/** The results that earlier deliveries of a job recorded. */
-export interface PastResults {
-  /** By {@link pushKey}. */
-  readonly results: ReadonlyMap<string, PushResult>
-  /** The runs of the broadcast in which these were recorded, by the same keys. */
-  readonly runs: ReadonlyMap<string, number>
-}
-
-/** Returns the past results of which removals and retry jobs may be missing. */
-export const unfinished = (
-  past: PastResults,
-  targets: ReadonlyArray<Target>
-): ReadonlyArray<Recorded> => {
-  const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
-  return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
-    const target = present.get(key)
-    const firstRun = past.runs.get(key)!
-    const isPresent = target !== undefined && target.stored.moved === undefined
-    if (isPresent) return [{ target, result, firstRun }]
-    // A removed subscription still needs a last outcome. Its retry job finds it removed and records
-    // that.
-    const removed = { target: removedTarget(result), result, firstRun }
-    return result.fate === "retrying" ? [removed] : []
-  })
-}
-
-/** A target in place of a subscription that was removed. */
-const removedTarget = ({ subscription, user }: PushResult): Target => ({
-  user: user as UserToken,
-  id: subscription,
-  stored: { seq: 0, lastModified: 0, data: removedData }
-})
 
 /**
  * For so long after an outcome of a job no other worker can have the job: a worker reports progress

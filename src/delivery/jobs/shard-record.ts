@@ -11,15 +11,14 @@ import type { ShardJob } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
 import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import type { Target } from "../attempt.ts"
+import type { UserToken } from "#streams/tokens.ts"
+import { removedData, type Target } from "../attempt.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
 import {
   outcomeSubject,
-  type PastResults,
   Permits,
   provenMillis,
-  unfinished,
   writeFollowUpsAgain,
   writeInOrder,
   writeOutcome
@@ -32,7 +31,11 @@ const resultsMax = 64
 const flushMillis = 20
 
 /** The outcomes that earlier deliveries of a job recorded. */
-interface Past extends PastResults {
+interface Past {
+  /** The results, by {@link pushKey}. */
+  readonly results: ReadonlyMap<string, PushResult>
+  /** The runs of the broadcast in which these were recorded, by the same keys. */
+  readonly runs: ReadonlyMap<string, number>
   /** Sequence of the last outcome; 0: none. */
   readonly seq: number
   /** Pushes that the shard has, as the outcomes say. */
@@ -154,6 +157,28 @@ const readPast = Effect.fnUntraced(function* (subject: string) {
     })
   )
   return past
+})
+
+/** Returns the past results of which removals and retry jobs may be missing. */
+const unfinished = (past: Past, targets: ReadonlyArray<Target>): ReadonlyArray<Recorded> => {
+  const present = new Map(targets.map((target) => [pushKey(target.user, target.id), target]))
+  return [...past.results].flatMap(([key, result]): ReadonlyArray<Recorded> => {
+    const target = present.get(key)
+    const firstRun = past.runs.get(key)!
+    const isPresent = target !== undefined && target.stored.moved === undefined
+    if (isPresent) return [{ target, result, firstRun }]
+    // A removed subscription still needs a last outcome. Its retry job finds it removed and records
+    // that.
+    const removed = { target: removedTarget(result), result, firstRun }
+    return result.fate === "retrying" ? [removed] : []
+  })
+}
+
+/** A target in place of a subscription that was removed. */
+const removedTarget = ({ subscription, user }: PushResult): Target => ({
+  user: user as UserToken,
+  id: subscription,
+  stored: { seq: 0, lastModified: 0, data: removedData }
 })
 
 /** What one delivery of its job has made of a claimed shard so far. */
