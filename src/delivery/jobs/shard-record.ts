@@ -3,8 +3,8 @@
 import type * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Latch from "effect/Latch"
-import type * as Semaphore from "effect/Semaphore"
+import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
 import { monotonicMillis } from "#clock/clocks.ts"
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
@@ -202,6 +202,21 @@ export interface OwnShard {
   /** Set when an outcome cannot be written: nothing more is sent, and later writes fail too. */
   failure: Cause.Cause<AppendConflict | NatsUnavailable> | undefined
 }
+
+/** A shard of which this delivery has recorded nothing but its claim. */
+export const ownShard = (job: ShardJob, { claimedAt, isPostponed, seq }: Claimed): OwnShard => ({
+  job,
+  subject: outcomeSubject.shard(job, job.shard),
+  flushing: Semaphore.makeUnsafe(1),
+  results: [],
+  hasResults: Latch.makeUnsafe(),
+  seq,
+  provenAt: claimedAt,
+  permits: 0,
+  left: 0,
+  isPostponed,
+  failure: undefined
+})
 
 /** Adds the result of one push. */
 export const add = (shard: OwnShard, recorded: OwnShard["results"][number]) => {

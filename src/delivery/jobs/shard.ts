@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Semaphore from "effect/Semaphore"
 import { States } from "#broadcasts/states.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
 import { Settings } from "#config"
@@ -28,7 +27,7 @@ import { Admission } from "../recipients/admission.ts"
 import { type Audience, Audiences } from "../recipients/audience.ts"
 import { alongside, appendNext, endPaused, isPausedOrOld } from "./next-jobs.ts"
 import { type Payload, Payloads } from "./payload.ts"
-import { outcomeSubject, Permits, resultNow } from "./record.ts"
+import { Permits, resultNow } from "./record.ts"
 import { cancelledEnd, unsentResult } from "./result.ts"
 import {
   add,
@@ -40,6 +39,7 @@ import {
   isClaimed,
   isProven,
   type OwnShard,
+  ownShard,
   prove,
   readAndEnsure,
   release
@@ -148,22 +148,12 @@ const sendPushes = Effect.fnUntraced(function* <R>(
   const share = shareOf(job.rate, unrecordedPushesMax)
   const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
   const shard: Sending = {
-    job,
-    subject: outcomeSubject.shard(job, job.shard),
+    ...ownShard(job, past),
     check,
     bodies: new Bodies(todo, (target) => variantOf(target).padded, yield* PublicKeys),
     variantOf,
     begin: (yield* PushBatches).add(job.broadcast, todo.length),
-    leaveAt: (yield* monotonicMillis) + share.millis,
-    flushing: Semaphore.makeUnsafe(1),
-    results: [],
-    hasResults: Latch.makeUnsafe(),
-    seq: past.seq,
-    provenAt: past.claimedAt,
-    permits: 0,
-    left: 0,
-    isPostponed: past.isPostponed,
-    failure: undefined
+    leaveAt: (yield* monotonicMillis) + share.millis
   }
   const flusher = yield* Effect.forkChild(flushWhenDue(shard))
   const options = { concurrency: share.concurrency, discard: true } as const
