@@ -27,18 +27,6 @@ const youngMillis = 60 * 60_000
 /** A clock that was set by more than this since a token was signed makes its end too wrong. */
 const setMillisMax = 60 * 60_000
 
-interface Token {
-  readonly header: string
-  readonly made: Moment
-  readonly renewMillis: number
-}
-
-/** The age of a token; undefined: the clock was set since, so it may have ended, or not begun. */
-const ageOf = ({ made }: Token, now: Moment): number | undefined => {
-  const age = now.monotonic - made.monotonic
-  return Math.abs(now.at - made.at - age) > setMillisMax ? undefined : age
-}
-
 export class VapidKeys extends Context.Service<
   VapidKeys,
   {
@@ -48,6 +36,49 @@ export class VapidKeys extends Context.Service<
     readonly subject: string
   }
 >()("bellcast/delivery/VapidKeys") {}
+
+export class Vapid extends Context.Service<
+  Vapid,
+  {
+    /**
+     * The public key a subscription was made with. Without one stored, the oldest: a command that
+     * another NATS client writes may name none.
+     */
+    readonly keyOf: (subscription: { readonly vapidKey?: string }) => string
+    /** Why a key cannot sign: retired, or not in this process's set. Undefined: it can. */
+    readonly fault: (publicKey: string) => "retired" | "unknown" | undefined
+    /**
+     * The keys to try for a subscription that was not made with this one: older ones first, newest
+     * of them first.
+     */
+    readonly othersThan: (publicKey: string) => ReadonlyArray<string>
+    /**
+     * The Authorization header for an origin: a credential, never log it. Dies when the key has a
+     * {@link fault}.
+     */
+    readonly authorization: (origin: string, publicKey: string) => Effect.Effect<string>
+    /**
+     * Returns a header to use in place of `refused`: signed anew, unless that has been done since.
+     * Undefined when the refused token is the current one and less than an hour old.
+     */
+    readonly renewed: (
+      origin: string,
+      publicKey: string,
+      refused: string
+    ) => Effect.Effect<string | undefined>
+  }
+>()("bellcast/delivery/Vapid") {
+  static readonly layer = Layer.effect(
+    Vapid,
+    Effect.suspend(() => makeVapid)
+  )
+}
+
+interface Token {
+  readonly header: string
+  readonly made: Moment
+  readonly renewMillis: number
+}
 
 const makeVapid = Effect.gen(function* () {
   const { keys, subject } = yield* VapidKeys
@@ -104,36 +135,8 @@ const makeVapid = Effect.gen(function* () {
   }
 })
 
-export class Vapid extends Context.Service<
-  Vapid,
-  {
-    /**
-     * The public key a subscription was made with. Without one stored, the oldest: a command that
-     * another NATS client writes may name none.
-     */
-    readonly keyOf: (subscription: { readonly vapidKey?: string }) => string
-    /** Why a key cannot sign: retired, or not in this process's set. Undefined: it can. */
-    readonly fault: (publicKey: string) => "retired" | "unknown" | undefined
-    /**
-     * The keys to try for a subscription that was not made with this one: older ones first, newest
-     * of them first.
-     */
-    readonly othersThan: (publicKey: string) => ReadonlyArray<string>
-    /**
-     * The Authorization header for an origin: a credential, never log it. Dies when the key has a
-     * {@link fault}.
-     */
-    readonly authorization: (origin: string, publicKey: string) => Effect.Effect<string>
-    /**
-     * Returns a header to use in place of `refused`: signed anew, unless that has been done since.
-     * Undefined when the refused token is the current one and less than an hour old.
-     */
-    readonly renewed: (
-      origin: string,
-      publicKey: string,
-      refused: string
-    ) => Effect.Effect<string | undefined>
-  }
->()("bellcast/delivery/Vapid") {
-  static readonly layer = Layer.effect(Vapid, makeVapid)
+/** The age of a token; undefined: the clock was set since, so it may have ended, or not begun. */
+const ageOf = ({ made }: Token, now: Moment): number | undefined => {
+  const age = now.monotonic - made.monotonic
+  return Math.abs(now.at - made.at - age) > setMillisMax ? undefined : age
 }
