@@ -14,8 +14,7 @@ import { filters, subjects } from "#streams/subjects.ts"
 import { makePushServiceMetrics } from "#telemetry/delivery-metrics.ts"
 import { decodeGossip, type Gossip } from "./gossip.ts"
 import { Origins } from "./origins.ts"
-import type { Notice } from "./push-service.ts"
-import { PushService } from "./push-service.ts"
+import { type Notice, PushService } from "./push-service.ts"
 import { makeHeadroom } from "./window.ts"
 
 /**
@@ -30,76 +29,14 @@ const keyDigits = 12
 /** Keys of one push service: gossip and stored subscriptions name any. */
 const keysPerOriginMax = 32
 
-const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
-
-const logAll = (notices: ReadonlyArray<Notice>) =>
-  Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
-
-/** The sequence in LOG from which on this process receives gossip of all accepted pushes. */
-class KnownFrom {
-  /** Undefined: not read yet. */
-  #seq: number | undefined
-
-  get(): number {
-    return this.#seq ?? Number.POSITIVE_INFINITY
-  }
-
-  forget(): void {
-    this.#seq = undefined
-  }
-
-  /** Reads the end of LOG once. Run it after the subscription to gossip, so that none is missed. */
-  read(log: EventLog["Service"]): Effect.Effect<void> {
-    if (this.#seq !== undefined) return Effect.void
-    // Set before the read: if `forget` is called meanwhile, it is read again.
-    this.#seq = Number.POSITIVE_INFINITY
-    return Effect.match(log.last("log", filters.commands), {
-      onSuccess: (last) => {
-        if (this.#seq !== undefined) this.#seq = last?.seq ?? 0
-      },
-      onFailure: () => this.forget()
-    })
-  }
-}
-
-/** Returns gossip of another worker; undefined where the message is our own or malformed. */
-const foreignGossip = (body: unknown, worker: string): Gossip | undefined => {
-  const decoded = decodeGossip(body)
-  if (decoded._tag === "Failure") return undefined
-  const gossip = decoded.value
-  return gossip.worker === worker || !URL.canParse(gossip.origin) ? undefined : gossip
-}
-
-/** The push services by origin and key. A dropped one loses what it knew of accepted pushes. */
-const makeTable = (origins: Origins["Service"], settings: SettingsShape, knownFrom: KnownFrom) => {
-  const dropped = (pushService: PushService): void => {
-    if (pushService.newest > 0) knownFrom.forget()
-  }
-  const options = {
-    ...settings,
-    hasHeadroom: makeHeadroom(),
-    knownFrom: () => knownFrom.get()
-  }
-  const table = origins.table(
-    (origin) => ({ origin, byKey: new LruCache<PushService>(keysPerOriginMax, dropped) }),
-    ({ byKey }) => {
-      for (const each of byKey.all()) dropped(each)
-    }
+export class PushServices extends Context.Service<
+  PushServices,
+  Effect.Success<typeof makePushServices>
+>()("bellcast/delivery/PushServices") {
+  static readonly layer = Layer.effect(
+    PushServices,
+    Effect.suspend(() => makePushServices)
   )
-  return {
-    all: (): ReadonlyArray<PushService> => [...table.all()].flatMap(({ byKey }) => byKey.all()),
-    of: (name: string, key: string): PushService => {
-      const { byKey, origin } = table.of(name)
-      return byKey.of(key, () => new PushService(name, key, { ...options, remembered: origin }))
-    }
-  }
-}
-
-/** Returns a function that names a VAPID key by the first digits of its hash. */
-const makeKeyNames = () => {
-  const names = new LruCache<string>(keysMax)
-  return (publicKey: string): string =>
-    names.of(publicKey, () => hash("sha256", publicKey, "hex").slice(0, keyDigits))
 }
 
 const makePushServices = Effect.gen(function* () {
@@ -161,9 +98,74 @@ const makePushServices = Effect.gen(function* () {
   }
 })
 
-export class PushServices extends Context.Service<
-  PushServices,
-  Effect.Success<typeof makePushServices>
->()("bellcast/delivery/PushServices") {
-  static readonly layer = Layer.effect(PushServices, makePushServices)
+/** The push services by origin and key. A dropped one loses what it knew of accepted pushes. */
+const makeTable = (origins: Origins["Service"], settings: SettingsShape, knownFrom: KnownFrom) => {
+  const dropped = (pushService: PushService): void => {
+    if (pushService.newest > 0) knownFrom.forget()
+  }
+  const options = {
+    ...settings,
+    hasHeadroom: makeHeadroom(),
+    knownFrom: () => knownFrom.get()
+  }
+  const table = origins.table(
+    (origin) => ({ origin, byKey: new LruCache<PushService>(keysPerOriginMax, dropped) }),
+    ({ byKey }) => {
+      for (const each of byKey.all()) dropped(each)
+    }
+  )
+  return {
+    all: (): ReadonlyArray<PushService> => [...table.all()].flatMap(({ byKey }) => byKey.all()),
+    of: (name: string, key: string): PushService => {
+      const { byKey, origin } = table.of(name)
+      return byKey.of(key, () => new PushService(name, key, { ...options, remembered: origin }))
+    }
+  }
 }
+
+/** The sequence in LOG from which on this process receives gossip of all accepted pushes. */
+class KnownFrom {
+  /** Undefined: not read yet. */
+  #seq: number | undefined
+
+  get(): number {
+    return this.#seq ?? Number.POSITIVE_INFINITY
+  }
+
+  forget(): void {
+    this.#seq = undefined
+  }
+
+  /** Reads the end of LOG once. Run it after the subscription to gossip, so that none is missed. */
+  read(log: EventLog["Service"]): Effect.Effect<void> {
+    if (this.#seq !== undefined) return Effect.void
+    // Set before the read: if `forget` is called meanwhile, it is read again.
+    this.#seq = Number.POSITIVE_INFINITY
+    return Effect.match(log.last("log", filters.commands), {
+      onSuccess: (last) => {
+        if (this.#seq !== undefined) this.#seq = last?.seq ?? 0
+      },
+      onFailure: () => this.forget()
+    })
+  }
+}
+
+/** Returns a function that names a VAPID key by the first digits of its hash. */
+const makeKeyNames = () => {
+  const names = new LruCache<string>(keysMax)
+  return (publicKey: string): string =>
+    names.of(publicKey, () => hash("sha256", publicKey, "hex").slice(0, keyDigits))
+}
+
+/** Returns gossip of another worker; undefined where the message is our own or malformed. */
+const foreignGossip = (body: unknown, worker: string): Gossip | undefined => {
+  const decoded = decodeGossip(body)
+  if (decoded._tag === "Failure") return undefined
+  const gossip = decoded.value
+  return gossip.worker === worker || !URL.canParse(gossip.origin) ? undefined : gossip
+}
+
+const logs = { info: Effect.logInfo, warn: Effect.logWarning, error: Effect.logError }
+
+const logAll = (notices: ReadonlyArray<Notice>) =>
+  Effect.forEach(notices, ({ level, text }) => logs[level](text), { discard: true })
