@@ -214,13 +214,13 @@ export const changeState = (origin: Origin, wanted: WantedState, by: string, at:
   decided(origin, (standing) => following(origin, standing, wanted, { by, at }))
 
 /** Pauses a broadcast of which too many pushes failed in its present run. */
-export const pauseFailed = (origin: Origin, { attempted, failed, run }: Failures, at: number) =>
+export const pauseFailed = (origin: Origin, { because, run }: Failures, at: number) =>
   decided(origin, (standing) =>
     (changeOf(standing.change)?.run ?? 0) === run
       ? following(origin, standing, "paused", {
           by: "pause_when",
           at,
-          because: { attempted, failed }
+          ...(because && { because })
         })
       : undefined
   )

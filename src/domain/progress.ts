@@ -40,7 +40,9 @@ export const Failures = Schema.Struct({
   attempted: Schema.Int,
   failed: Schema.Int,
   /** Sequence in WORK of the outcome by which the share was reached. Absent: it is not. */
-  reached: Schema.optionalKey(Schema.Int)
+  reached: Schema.optionalKey(Schema.Int),
+  /** The counts at that outcome: a pause that is stored later says by what it is made. */
+  because: Schema.optionalKey(Schema.Struct({ attempted: Schema.Int, failed: Schema.Int }))
 })
 export type Failures = typeof Failures.Type
 
@@ -298,7 +300,9 @@ export const evolveFailures = (
   }
   const next = { ...present, attempted, failed }
   const isReached = attempted >= attemptedMin && failed / attempted >= next.share
-  return isReached && next.reached === undefined ? { ...next, reached: seq } : next
+  return isReached && next.reached === undefined
+    ? { ...next, reached: seq, because: { attempted, failed } }
+    : next
 }
 
 const isAttempted = ({ attempt }: Attempt): boolean => attempt > 0

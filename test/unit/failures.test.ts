@@ -43,7 +43,10 @@ describe("the failures of a broadcast", () => {
     assert.notProperty(many, "reached")
     const reached = evolveFailures(many, stored(times(2, bad)), 7)
     assert.strictEqual(reached.reached, 7)
-    assert.strictEqual(evolveFailures(reached, stored([bad]), 8).reached, 7)
+    const later = evolveFailures(reached, stored(times(50, good)), 8)
+    assert.strictEqual(later.reached, 7)
+    assert.deepEqual(later.because, reached.because)
+    assert.deepEqual(reached.because, { attempted: reached.attempted, failed: reached.failed })
   })
 
   it("follow a push that is tried again, in whatever it fails", () => {
