@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
 /** An earlier commit that stores in the present form (`storedForm`). */
-const formerCommit = "a1b5c60e78adf8dc4bda12af0e2f6d62e6be60ec"
+const formerCommit = "103f13fab7041a53328d61c34cb73d5fcfddd4c9"
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", thisProgram, ...args], {
