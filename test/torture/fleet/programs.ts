@@ -26,8 +26,8 @@ export const versionOf = (): string => {
 }
 
 /**
- * Unpacks that commit into a folder beside this checkout's packages and returns the folder; or
- * undefined where its commit is not in the clone.
+ * Unpacks that commit into a folder beside this checkout's packages, makes its files for browsers,
+ * and returns the folder; or undefined where its commit is not in the clone.
  */
 export const unpackFormer = (folder: string): string | undefined => {
   try {
@@ -36,6 +36,7 @@ export const unpackFormer = (folder: string): string | undefined => {
     mkdirSync(target, { recursive: true })
     execFileSync("tar", ["-x", "-C", target], { input: archive })
     symlinkSync(join(thisProgram, "node_modules"), join(target, "node_modules"))
+    execFileSync(process.execPath, [join(target, "src/browser/build.ts")])
     return target
   } catch {
     return undefined
