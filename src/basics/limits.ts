@@ -1,5 +1,5 @@
-// What one client may take: so many requests in a window of time (`Rate`), and so much of a
-// resource at a time (`Shares`), such as connections or bytes of bodies.
+// Limits of one client: so many requests in a window of time (`Rate`), and so much of a resource
+// at a time (`Shares`), such as connections or bytes of bodies.
 import { makeRoom } from "./bounded.ts"
 
 export interface Rate {

@@ -3,7 +3,7 @@
 // In callbacks, because sockets look up names by them (address-filter.ts). For effects, use
 // clock/single-flight.ts.
 
-/** What became of a fetch, for each of its callers. */
+/** Gives a caller the result of the fetch. */
 type Receive<Result> = (result: Result) => void
 
 export class SingleFlight<Key, Result> {

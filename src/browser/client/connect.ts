@@ -168,7 +168,7 @@ class Client extends EventTarget implements Types.Push {
     return this.state
   }
 
-  /** Nobody waits for a user who leaves. */
+  /** Ends what waits for this user, who leaves. */
   #giveUp(): void {
     this.#waits.giveUp(new BellcastError("user", true))
   }

@@ -17,7 +17,7 @@ export const noSubscription = {
 
 export interface Found {
   readonly record: DeviceRecord
-  /** Nobody used the client in this browser, as far as the device knows. */
+  /** The client was never used in this browser, as far as the device knows. */
   readonly isNew: boolean
 }
 

@@ -37,7 +37,8 @@ export const demandBroadcast = Effect.fnUntraced(function* (broadcast: number) {
 
 /**
  * Prints the scheduled broadcasts that `principal` published; with `channel`, only those to it.
- * They start although their publisher lost a right: rights count when a broadcast is accepted.
+ * These broadcasts start although their publisher lost a right: rights count when a broadcast is
+ * accepted.
  */
 export const printLeftStanding = Effect.fnUntraced(function* (
   principal: string,

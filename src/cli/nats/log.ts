@@ -1,5 +1,5 @@
-// What verbs check before and after they append to LOG: a full stream or bucket stores nothing, and
-// the projection must have applied what was appended.
+// Checks of verbs before and after they append to LOG: a full stream or bucket stores nothing, and
+// the projection must have applied the message.
 import * as Effect from "effect/Effect"
 import { bucketState, type StreamState, streamState } from "#nats/admin/maintenance.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"

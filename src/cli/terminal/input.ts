@@ -1,4 +1,4 @@
-// What verbs are given: arguments and flags in the forms that several of them have, times and spans
+// The input of verbs: arguments and flags in the forms that several of them have, times and spans
 // in flags, and the settings of the service where a verb runs.
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"

@@ -1,5 +1,5 @@
-// What verbs print: tables and JSON to standard output; notes, failures and errors of the command
-// line to standard error.
+// The output of verbs: tables and JSON to standard output; notes, failures and errors of the
+// command line to standard error.
 import * as Console from "effect/Console"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliOutput from "effect/cli/CliOutput"
