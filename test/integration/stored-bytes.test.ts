@@ -28,8 +28,11 @@ const bytesIn = async (bucket: string) => {
   return { log: infos[0]!.state.bytes, bucket: infos[1]!.state.bytes }
 }
 
-/** The same, once owners and counts are written: a response does not wait for them. */
-const settledIn = (bucket: string) => settled(() => bytesIn(bucket), 500)
+/**
+ * The same, once owners and counts are written: a response does not wait for them, and followers
+ * store once a second.
+ */
+const settledIn = (bucket: string) => settled(() => bytesIn(bucket), 1_500)
 
 /** Bytes that one of some changes adds to LOG and to a bucket. */
 const added = async (bucket: string, changes: number, change: () => Promise<unknown>) => {
