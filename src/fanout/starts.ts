@@ -59,7 +59,7 @@ const failedStarts = makeRateLimitedLog("scheduled broadcasts cannot be started"
 /** Starts what is due, again and again, also after a failure. */
 export const startDue = Effect.gen(function* () {
   yield* (yield* States).known
-  yield* runForever(startEach, "500 millis", failedStarts)
+  return yield* runForever(startEach, "500 millis", failedStarts)
 })
 
 const startEach = Effect.gen(function* () {
