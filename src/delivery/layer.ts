@@ -28,7 +28,7 @@ const limitedInFlight = 32
 /** Changes of the states of broadcasts that are carried out at once. */
 const changesInFlight = 4
 
-/** What shards, retries and changes share in this process. The last four serve the others, too. */
+/** Services that shards, retries and changes share. The last four serve the others, too. */
 const shared = Layer.mergeAll(
   Permits.layer,
   PushBatches.layer,

@@ -1,5 +1,5 @@
-// What the embedded nats-server may take of this machine: memory (GOMEMLIMIT and GOGC, how far its
-// heap grows before Go collects) and disk (how many bytes JetStream may reserve).
+// Limits of the embedded nats-server on this machine: memory (GOMEMLIMIT and GOGC, how far its heap
+// grows before Go collects) and disk (how many bytes JetStream may reserve).
 import { readdir, readFile, stat, statfs } from "node:fs/promises"
 import { totalmem } from "node:os"
 import { join } from "node:path"

@@ -181,7 +181,7 @@ const removedTarget = ({ subscription, user }: PushResult): Target => ({
   stored: { seq: 0, lastModified: 0, data: removedData }
 })
 
-/** What one delivery of its job has made of a claimed shard so far. */
+/** A claimed shard, as far as this delivery of its job has come. */
 export interface OwnShard {
   readonly job: ShardJob
   readonly subject: string

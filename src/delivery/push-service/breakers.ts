@@ -82,7 +82,7 @@ export class ConnectivityBreaker {
 /** Other pushes wait this long for a probe. If its response proves nothing, the next one probes. */
 const probeMillisMin = 1_000
 
-/** Open: nothing is sent. Half-open: probes are. */
+/** Open: nothing is sent, but for probes of refused credentials. Half-open: probes are sent. */
 type CircuitState = "closed" | "half-open" | "open"
 
 /** Open for a while, then half-open until it is closed or opened again. */
@@ -147,7 +147,7 @@ const usersInRowMax = 20
 /** Subscriptions known to be refused alone; the oldest are dropped beyond this. */
 const loneMax = 1_000
 
-/** What the breaker needs of a push. */
+/** The part of a push by which the breaker decides. */
 interface CheckedPush {
   readonly subscription: string
   readonly user: string

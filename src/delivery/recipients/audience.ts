@@ -1,5 +1,5 @@
-// Who gets a push. The audience of a shard: the subscriptions of its users, as they were when the
-// broadcast was accepted, or started later; a user is registered on one of the channels, or named.
+// Recipients of pushes. The audience of a shard: the subscriptions of its users, as they were when
+// the broadcast was accepted, or started later; a user is registered on a channel of it, or named.
 // Of a redrive, those whose push of the earlier broadcast ended as dead or expired. The target of a
 // retry: the subscription as its user has it now.
 import * as Context from "effect/Context"
@@ -34,7 +34,7 @@ export interface Audience {
 /** Why a subscription gets nothing any more: another user stored it, or its user ended it. */
 export type Gone = "moved" | "left"
 
-/** What was read lately: registrations and subscriptions, and the pushes of redrives. */
+/** Caches of reads: registrations and subscriptions, and the pushes of redrives. */
 interface Reads {
   readonly registrations: ReadCache<EntryKey<"registration">, ReadonlyArray<Place>>
   readonly subscriptions: ReadCache<EntryKey<"subscriptions">, ReadonlyArray<Subscribed>>

@@ -162,7 +162,7 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
       return { standing, isDone: standing.state === state }
     }
     const standing = yield* changeTo(origin, state, caller!)
-    // Somebody else may have changed the broadcast after this request did.
+    // Another request may have changed the broadcast after this one did.
     return { standing, isDone: standing.isChanged || standing.state === state }
   }
   const saysOther = data !== undefined || data_by_locale !== undefined

@@ -110,7 +110,7 @@ const operationOf = (
   }
 }
 
-/** Who may call, in the terms of OpenAPI: an empty list is everybody, `{}` is nobody known. */
+/** Callers of an operation in the terms of OpenAPI: an empty list is everybody, `{}` an unknown. */
 const securityOf = ({ access }: AnyOperation, schemes: SecuritySchemes): ReadonlyArray<Json> => {
   const all = Object.keys(schemes).map((name) => ({ [name]: [] }))
   return access === "anyone" ? [] : access === "guest" ? [{}, ...all] : all
