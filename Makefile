@@ -55,9 +55,9 @@ export TARGET_URL ?= $(filter http%,$(BASE_URL))
 TESTS := $(if $(TARGET_URL),test/conformance, \
   test/unit test/integration test/conformance test/identity/unit test/identity/integration)
 
-.PHONY: help install run dev check fmt test test-identity test-alarms test-compose test-openapi \
-  e2e torture bench streams client listen publish audit broadcast channel user dead redrive \
-  restore rebuild permissions token sign-user keys import export
+.PHONY: help install run dev check fmt fingerprints test test-identity test-alarms test-compose \
+  test-openapi e2e torture bench streams client listen publish audit broadcast draft channel user \
+  dead redrive restore rebuild verify compact permissions token sign-user keys import export
 
 help: ## List the targets.
 	@awk -F ': .*## ' '/^[a-z0-9-]+:.* ## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
@@ -114,19 +114,22 @@ check: install ## Types, Effect diagnostics, format, lint, import rules.
 	@tsc --noEmit
 	@tsc --project src/browser/worker
 	@tsc --project src/browser/client
-	@tsc --project src/browser/tsconfig.demo.json
+	@tsc --project src/browser/console
 	@effect-tsgo diagnostics --project tsconfig.json
 	@biome check .
 
 fmt: install ## Format, sort imports, apply safe fixes.
 	@biome check --write .
 
+fingerprints: install ## Record the schemas of new messages, and of new numbers.
+	@node test/support/fingerprints.ts
+
 test: install ## Run the tests; with BASE_URL=http://... only the contract, against that server.
 	@$(VITEST) $(TESTS)
 
 # Fewer at a time than other tests: a browser is late beside nine others.
 e2e: install ## The whole service and real browsers (each is skipped where there is none).
-	@$(VITEST) --maxWorkers=$$(($$(getconf _NPROCESSORS_ONLN) * 7 / 2)) test/e2e
+	@$(VITEST) --maxWorkers=$$(($$(getconf _NPROCESSORS_ONLN) * 2)) test/e2e
 
 # What test-identity runs: each has a rule that fetches it into .tools/. If a rule fails, the tests
 # that need its program are skipped and say so.
@@ -270,6 +273,9 @@ audit: install ## Show what became of every push: make audit BROADCAST=5.
 broadcast: install ## List, show, pause, resume or stop broadcasts: make broadcast ARGS="cancel 5".
 	@$(BELLCAST) broadcast $(ARGS)
 
+draft: install ## List, show, publish or delete drafts: make draft ARGS="show christmas".
+	@$(BELLCAST) draft $(or $(ARGS),list)
+
 channel: install ## List or show channels: make channel ARGS="show news".
 	@$(BELLCAST) channel $(or $(ARGS),list)
 
@@ -287,6 +293,12 @@ restore: install ## Put back wrongly removed subscriptions: make restore ARGS="-
 
 rebuild: install ## Make the buckets equal to the streams (stop projection and tally first).
 	@$(BELLCAST) rebuild $(ARGS)
+
+verify: install ## Compare the buckets with the streams, while the service runs.
+	@$(BELLCAST) verify $(ARGS)
+
+compact: install ## Show what would go from LOG: make compact ARGS="--before 2026-01-01 --dry-run"
+	@$(BELLCAST) compact $(ARGS)
 
 permissions: install ## Set who may publish: make permissions ARGS="grant news basicauth:...".
 	@$(BELLCAST) permissions $(or $(ARGS),list)

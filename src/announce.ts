@@ -93,7 +93,7 @@ export interface Banner {
   readonly publishers: string
   /** The parts of the service that anybody may use, or without limit. */
   readonly open: ReadonlyArray<string>
-  /** Whether the service has the demo. */
+  /** Whether the service has the console as a development has it: with "Try it". */
   readonly hasDemo: boolean
   /** Whether the service would accept the commands shown. */
   readonly isForTrying: boolean
@@ -119,7 +119,7 @@ const argsFor = (url: string) => (url === `${urlDefault}/` ? "" : ` ARGS="--url 
 
 const demo = (url: string): string => ` See a push in your browser:
 
-    ${url}demo/
+    ${url}console/#/try
 `
 
 /** The shell sets the time, which `make listen` shows the age by. */

@@ -60,6 +60,8 @@ export const settings = {
   /** Folder of the embedded server's store and of the secrets made beside it. */
   dataDir: Config.String("BELLCAST_DATA_DIR").pipe(withDefault(".bellcast")),
   logLevel,
+  /** The operator's list of erased users. A restored LOG that is older has some of them again. */
+  erasedFile: Config.option(Config.String("BELLCAST_ERASED_FILE")),
 
   /** An existing server, or servers of a cluster. Unset: an embedded server is started. */
   natsUrl: Config.option(checkedText("BELLCAST_NATS_URL", natsUrlFault)),
@@ -99,6 +101,11 @@ export const settings = {
   logBytesMax: Config.option(within("BELLCAST_LOG_BYTES_MAX", 65_536, 2 ** 50)),
   /** Most bytes of the stream WORK. When it is full, deliveries wait. Unset: as for LOG. */
   workBytesMax: Config.option(within("BELLCAST_WORK_BYTES_MAX", 65_536, 2 ** 50)),
+  /**
+   * Days for which LOG keeps how the present came about. Of older messages it keeps what the
+   * present rests on. 95: a broadcast waits up to 30 days, lives 28, and its redrive needs 35 more.
+   */
+  historyDays: within("BELLCAST_HISTORY_DAYS", 95, 36_500).pipe(withDefault(400)),
 
   host: address("BELLCAST_HOST", ownHost).pipe(withDefault("127.0.0.1")),
   /** 0: any free port, which the log line `ready` names. */
@@ -189,6 +196,12 @@ export const settings = {
    * 4,000 pushes a second: 64 ms).
    */
   unrecordedPushesMax: within("BELLCAST_UNRECORDED_PUSHES_MAX", 1, 65_536).pipe(withDefault(768)),
+  /**
+   * Processes that deliver where this one does: it starts the others when it is too busy, and ends
+   * them five minutes later. They divide the bounds of one process among themselves. Unset: as many
+   * as it has cores, if its memory is enough.
+   */
+  deliveryProcesses: Config.option(within("BELLCAST_DELIVERY_PROCESSES", 1, 64)),
   /** Shards that a process works on at once. */
   shardsInFlight: within("BELLCAST_SHARDS_IN_FLIGHT", 1, 512).pipe(withDefault(128)),
   /**

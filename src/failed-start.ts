@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { proxyFault } from "#basics/outgoing.ts"
 import { NotBuilt } from "#browser/serving/files.ts"
+import { placeOf } from "#children/messages.ts"
 import { Settings, type SettingsShape, settings } from "#config"
 import { NatsServerMissing } from "#embedded/program/locate.ts"
 import { EmbeddedServerFailed } from "#embedded/server.ts"
@@ -24,7 +25,8 @@ import {
   readEvery,
   SettingsError,
   settingsFault,
-  unknownSettings
+  unknownSettings,
+  type Values
 } from "#settings/every-setting.ts"
 import { developmentFlag, Source } from "#settings/source.ts"
 
@@ -38,7 +40,8 @@ export const checkSettings = Effect.gen(function* () {
   const unknown = unknownSettings(source, names, policyOfSetting)
   for (const warning of unknown.warnings) yield* Effect.logWarning(warning)
   const secrets = yield* secretsFaults(own.values)
-  const args = process.argv.slice(2).filter((arg) => arg !== developmentFlag)
+  const given = process.argv.slice(2)
+  const args = placeOf(given) === undefined ? given.filter((arg) => arg !== developmentFlag) : []
   const argumentFaults = args.map(
     (arg) =>
       `${JSON.stringify(arg)}: The only argument is ${developmentFlag}; ` +
@@ -53,6 +56,7 @@ export const checkSettings = Effect.gen(function* () {
     ...gateway.faults,
     ...identity.faults,
     ...proxyFaults(identity.proxies, gateway.values.trustedProxies),
+    ...consoleFaults(gateway.values),
     ...natsFaults(own.values),
     ...unknown.faults,
     ...secrets
@@ -87,6 +91,18 @@ const proxyFaults = (
         (name) =>
           `BELLCAST_TRUSTED_PROXIES: Expected the address of the proxy of the policy ${name}`
       )
+    : []
+
+/** An origin that may call has pages of a site, of which a hole would be a publisher's. */
+const consoleFaults = ({
+  consoleOrigin = Option.none(),
+  corsOrigins = []
+}: Partial<Values<typeof gatewaySettings>>): ReadonlyArray<string> =>
+  Option.isSome(consoleOrigin) && corsOrigins.some((each) => each === consoleOrigin.value)
+    ? [
+        "BELLCAST_CONSOLE_ORIGIN: Expected a host of the console's own, not one of " +
+          "BELLCAST_CORS_ORIGINS, whose pages are a site's"
+      ]
     : []
 
 /** Contradictions between NATS settings that are each valid. */

@@ -10,19 +10,26 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { JoinedChannels } from "#broadcasts/joined.ts"
 import { BroadcastWatch } from "#broadcasts/watch.ts"
+import type { Children } from "#children/children.ts"
+import { Group } from "#children/group.ts"
+import { nameOf, placeOf } from "#children/messages.ts"
+import { parentLayer } from "#children/parent.ts"
 import { ServiceClock } from "#clock/clocks.ts"
 import { logLevel, type Role, Settings } from "#config"
 import { deliveryLayer } from "#delivery/layer.ts"
 import { VapidKeys } from "#delivery/push/vapid.ts"
+import { historyDaysMin } from "#domain/history.ts"
 import type { WriteRule } from "#domain/publisher.ts"
 import type { EmbeddedServer } from "#embedded/server.ts"
 import { revivedLayer, startEmbedded } from "#embedded/server.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
+import { ChannelNames } from "#gateway/channels/names.ts"
 import { versionPrefix } from "#gateway/http/version.ts"
 import { RequestRates } from "#gateway/quotas.ts"
 import { ApiPort, gatewayLayer } from "#gateway/serve.ts"
 import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
+import { HistoryDays } from "#history/place.ts"
 import { Identity } from "#identity/identity.ts"
 import { hmacFor, principalNames } from "#identity/principals.ts"
 import { cachesLayer, garbageLayer } from "#memory/upkeep.ts"
@@ -32,15 +39,18 @@ import { endAtStandstill } from "#monitoring/standstill.ts"
 import { refuseTightConnection, refuseTightLimits } from "#nats/admin/limits.ts"
 import { refuseMissingBuckets, warnOfPause } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
-import { refuseFewerCopies, refuseOtherCopies, refuseOtherForm } from "#nats/admin/start-checks.ts"
+import { bucketsToMake, refuseFewerCopies, refuseOtherCopies } from "#nats/admin/start-checks.ts"
 import { whenReady } from "#nats/connection/again.ts"
+import { noRole, Processes } from "#nats/connection/processes.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { ServerHealth } from "#nats/watch/server-health.ts"
 import { followServerTime } from "#nats/watch/server-time.ts"
 import { fullnessLayer, Space } from "#nats/watch/space.ts"
 import { copiesLayer, StreamWatch } from "#nats/watch/streams.ts"
 import { Upkeep } from "#nats/watch/upkeep.ts"
+import { erasedListLayer } from "#projection/erased-list.ts"
 import { projectionLayer } from "#projection/projector.ts"
+import { ensureForm } from "#rebuild/start.ts"
 import { adopt, adoptUseridSecret, checkKeysInUse } from "#secrets/adoption.ts"
 import { usableKeys } from "#secrets/key-set.ts"
 import { Secrets, warnOfExample } from "#secrets/secrets.ts"
@@ -51,12 +61,16 @@ import { tallyLayer } from "#tally/tally.ts"
 import { loggerLayer } from "#telemetry/logger.ts"
 import { announced, type Ready } from "./announce.ts"
 import { checkSettings, logStartFailure } from "./failed-start.ts"
-import { endWhenReplaced, watchStop, watchUncaught } from "./stop.ts"
+import { childrenOf } from "./other-processes.ts"
+import { endAtOtherForm, endWhenReplaced, watchStop, watchUncaught } from "./stop.ts"
+
+/** The place of this process among those that deliver, where another one has started it. */
+const place = placeOf(process.argv.slice(2))
 
 const logger = Layer.unwrap(
   Effect.map(
     Effect.orElseSucceed(logLevel, () => "info" as const),
-    (level) => loggerLayer(level, process.stdout.isTTY)
+    (level) => loggerLayer(level, process.stdout.isTTY, nameOf(place))
   )
 )
 const logging = logger.pipe(Layer.provideMerge(sourceLayer))
@@ -68,12 +82,17 @@ endAtStandstill(logging)
 const clock = new ServiceClock()
 
 /** The stage of a role. It runs for as long as its layer lives. */
-const stage = (role: Role, secrets: Secrets["Service"]) => {
+const stage = (role: Role, secrets: Secrets["Service"], historyDays: number) => {
   switch (role) {
     case "gateway":
       return gatewayLayer.pipe(
         Layer.provide(Identity.layer),
-        Layer.provide([RequestRates.layer, JoinedChannels.layer, BroadcastWatch.layer]),
+        Layer.provide([
+          BroadcastWatch.layer,
+          ChannelNames.layer,
+          JoinedChannels.layer,
+          RequestRates.layer
+        ]),
         Layer.provide(
           Layer.succeed(VapidPublicKeys, {
             current: secrets.vapidPublicKey,
@@ -82,7 +101,9 @@ const stage = (role: Role, secrets: Secrets["Service"]) => {
         )
       )
     case "projection":
-      return projectionLayer
+      return Layer.merge(projectionLayer, erasedListLayer).pipe(
+        Layer.provide(Layer.succeed(HistoryDays, { usual: historyDays, shortest: historyDaysMin }))
+      )
     case "fanout":
       return fanoutLayer
     case "tally":
@@ -102,6 +123,8 @@ interface Start extends Ready {
   /** The nats-server of this process; none: BELLCAST_NATS_URL names another one. */
   readonly natsServer: Option.Option<EmbeddedServer>
   readonly health: HealthOptions
+  /** The other processes that deliver; undefined: this process is one of them. */
+  readonly children: Children | undefined
 }
 
 /** Checks the secrets against NATS. A gateway also records them, as it offers them to users. */
@@ -130,12 +153,32 @@ const bytesMaxOf = ({ logBytesMax, workBytesMax }: Settings["Service"]) => {
   )
 }
 
-/** Makes the streams and buckets. Fails if a bucket was lost, which only a rebuild can mend. */
-const provisioned = ({ settings }: Start) =>
+/** The needs of a process that is not ready, as the buckets are made again. */
+const whileMaking = (natsServer: Start["natsServer"]) =>
+  Layer.build(
+    Layer.merge(
+      MetricsPort.layer.pipe(Layer.provide(Health.waiting)),
+      // The disk may get full meanwhile: the log says so, and an embedded nats-server goes on.
+      revivedLayer(natsServer)
+    ).pipe(
+      Layer.provide(ServerHealth.layer),
+      Layer.provide(Space.layer),
+      Layer.provide(StreamWatch.layer)
+    )
+  )
+
+/** Buckets of an earlier form are made again here, however long that takes. */
+const ofThisForm = ({ natsServer, settings }: Start) =>
   refuseTightLimits.pipe(
     Effect.andThen(refuseTightConnection(settings.roles)),
-    Effect.andThen(refuseOtherForm),
-    Effect.andThen(refuseMissingBuckets),
+    Effect.andThen(bucketsToMake),
+    (found) => whenReady("streams and buckets", found, waitMillisOf(settings)),
+    Effect.andThen(ensureForm(settings.roles, whileMaking(natsServer)))
+  )
+
+/** Makes the streams and buckets. Fails if a bucket was lost, which only a rebuild can mend. */
+const provisioned = ({ settings }: Start) =>
+  refuseMissingBuckets.pipe(
     Effect.andThen(refuseOtherCopies),
     Effect.andThen(refuseFewerCopies(settings.replicas)),
     Effect.andThen(
@@ -147,6 +190,8 @@ const provisioned = ({ settings }: Start) =>
     Effect.andThen(warnOfPause),
     (made) => whenReady("streams and buckets", made, waitMillisOf(settings))
   )
+
+const announcedEarly = Effect.flatMap(Processes, ({ announce }) => announce([noRole]))
 
 /** The connection of this process to NATS. */
 const natsOf = ({ natsUrl, secrets, settings }: Start) => {
@@ -177,22 +222,39 @@ const settingsOfStages = ({ secrets, settings }: Start): Settings["Service"] => 
   }
 }
 
+/** The bounds that this process divides with the others that deliver. */
+const groupOf = ({ children }: Start): Layer.Layer<never> => {
+  if (children !== undefined) return Layer.succeed(Group, children.group)
+  return place === undefined ? Layer.empty : parentLayer(place)
+}
+
+/** The stages, and what an operator sees of them, from the last layer to the first. */
+const working = (start: Start) => {
+  const { children, natsServer, secrets, settings } = start
+  const stages = settings.roles.map((role) => stage(role, secrets, settings.historyDays))
+  return Layer.effectDiscard(announced(start)).pipe(
+    // A start needs memory that the service does not: given back before it is ready.
+    Layer.provide(garbageLayer),
+    // Told as the stages of this process begin to drain, so that all drain together.
+    Layer.provide(Layer.effectDiscard(Effect.addFinalizer(() => children?.told ?? Effect.void))),
+    // The work of this process.
+    Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
+    // The other processes that deliver. Their ends are awaited once the stages have drained.
+    Layer.provide(Layer.effectDiscard(children?.supervised ?? Effect.void)),
+    // Below the stages: the port opens first and shows metrics until the stages have drained.
+    Layer.provideMerge(Layer.merge(MetricsPort.layer, ApiPort.layer)),
+    // A full disk must not end an embedded nats-server for good.
+    Layer.provide(revivedLayer(natsServer))
+  )
+}
+
 /**
  * The service, from the last layer to the first: each is made once all below it are there, and
  * closed before them.
  */
 const running = (start: Start) => {
-  const { health, natsServer, secrets, settings } = start
-  const stages = settings.roles.map((role) => stage(role, secrets))
-  return Layer.effectDiscard(announced(start)).pipe(
-    // A start needs memory that the service does not: given back before it is ready.
-    Layer.provide(garbageLayer),
-    // The work of this process.
-    Layer.provideMerge(Layer.mergeAll(stages[0]!, ...stages.slice(1))),
-    // Below the stages: the port opens first and shows metrics until the stages have drained.
-    Layer.provideMerge(Layer.merge(MetricsPort.layer, ApiPort.layer)),
-    // A full disk must not end an embedded nats-server for good.
-    Layer.provide(revivedLayer(natsServer)),
+  const { health, settings } = start
+  return working(start).pipe(
     // Heartbeats ask it, on the metrics port and in the API.
     Layer.provide(Health.layer(health)),
     // NATS may answer reads and store nothing any more.
@@ -210,15 +272,19 @@ const running = (start: Start) => {
     // What somebody deletes, pauses or changes while the service runs is repaired.
     Layer.provide(Upkeep.layer),
     // A process must not go on with another LOG or WORK.
-    Layer.provide(Layer.effectDiscard(endWhenReplaced)),
+    Layer.provide(Layer.effectDiscard(Effect.andThen(endWhenReplaced, endAtOtherForm))),
     // Asks NATS how all streams are, once for all of the above.
     Layer.provide(StreamWatch.layer),
     // Everything above reads and writes streams, consumers and buckets.
-    Layer.provide(Layer.effectDiscard(provisioned(start))),
+    Layer.provide(Layer.effectDiscard(Effect.andThen(ofThisForm(start), provisioned(start)))),
+    // Others write what this version reads before it reads anything, and until it has drained.
+    Layer.provide(Layer.effectDiscard(announcedEarly)),
     // The one door to NATS.
     Layer.provide(natsOf(start)),
     // The caches of all stages share one bound.
     Layer.provide(cachesLayer),
+    // The bounds of one process hold for all that deliver together.
+    Layer.provide(groupOf(start)),
     Layer.provide(Layer.succeed(Settings, settingsOfStages(start)))
   )
 }
@@ -235,6 +301,8 @@ const service = Layer.unwrap(
     const gateway = yield* GatewaySettings
     const apiPath = `/${versionPrefix}/`
     const { heartbeatTimeoutSeconds: timeoutSeconds, readonly } = gateway
+    const children =
+      place === undefined ? yield* childrenOf({ settings, secrets, natsUrl }) : undefined
     return running({
       settings,
       secrets,
@@ -242,6 +310,7 @@ const service = Layer.unwrap(
       natsUrl,
       natsServer,
       health: { readonly, timeoutSeconds },
+      children,
       wait: stop.wait
     })
   })

@@ -3,7 +3,7 @@
 // process ends in any case.
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { untilReplaced } from "#nats/watch/streams.ts"
+import { untilOtherForm, untilReplaced } from "#nats/watch/streams.ts"
 
 /**
  * Bound on the drain, in milliseconds: requests take at most 10 s, then pushes and outcomes as
@@ -77,6 +77,20 @@ export const endWhenReplaced = untilReplaced.pipe(
     Effect.logFatal(
       `${reason}: this process ends. Stop all processes before you restore streams; ` +
         "the next start says whether they fit together"
+    )
+  ),
+  Effect.andThen(Effect.sync(() => process.exit(1))),
+  Effect.forkScoped
+)
+
+/**
+ * Ends the process when another version makes the buckets again in its form: what this process
+ * would read and write there is of no form that the other version knows.
+ */
+export const endAtOtherForm = untilOtherForm.pipe(
+  Effect.flatMap((reason) =>
+    Effect.logFatal(
+      `${reason}: this process ends. Only processes of the version that makes them can go on`
     )
   ),
   Effect.andThen(Effect.sync(() => process.exit(1))),

@@ -34,7 +34,7 @@ export const buckets = {
   /** Counts of a channel: the projector counts registrations, the tally counts pushes. */
   channels: {
     name: "bellcast_channels",
-    maxBytes: 128 * mebibyte,
+    maxBytes: 192 * mebibyte,
     maxValueBytes: 4096,
     ttlMillis: 0,
     forgets: false
@@ -43,7 +43,9 @@ export const buckets = {
   broadcasts: {
     name: "bellcast_broadcasts",
     maxBytes: 256 * mebibyte,
-    maxValueBytes: 4096,
+    // The fact in LOG has the same text, and LOG takes 32 KiB. A broadcast of a minute has 1 KB,
+    // one of 100 million pushes to 20 languages over four weeks 23 KB.
+    maxValueBytes: 28 * 1024,
     ttlMillis: 35 * 24 * 60 * 60_000,
     forgets: false
   },
@@ -53,6 +55,17 @@ export const buckets = {
    */
   permissions: {
     name: "bellcast_permissions",
+    maxBytes: 64 * mebibyte,
+    maxValueBytes: 65_536,
+    ttlMillis: 0,
+    forgets: false
+  },
+  /**
+   * One index an author: which drafts there are, and where LOG has each. LOG alone has what they
+   * say. 200 drafts take 17 KB at most, so that some 4,000 authors may have as many as they may.
+   */
+  drafts: {
+    name: "bellcast_drafts",
     maxBytes: 64 * mebibyte,
     maxValueBytes: 65_536,
     ttlMillis: 0,
@@ -88,7 +101,8 @@ export const projections = [
   "registrations",
   "channels",
   "broadcasts",
-  "permissions"
+  "permissions",
+  "drafts"
 ] as const satisfies ReadonlyArray<BucketName>
 
 /** The bucket of each kind of entry. */
@@ -103,7 +117,9 @@ export interface EntryBuckets {
   readonly broadcast: "broadcasts"
   readonly publishers: "permissions"
   readonly token: "permissions"
+  readonly drafts: "drafts"
   readonly lease: "cache"
+  readonly rebuilding: "cache"
   readonly usedPageToken: "cache"
   readonly verification: "cache"
   readonly tokenUse: "cache"
@@ -152,15 +168,22 @@ export const keys = {
   channelRegistrations: (channel: ChannelToken) =>
     entryKey<"channelRegistrations">(`${channel}.registrations`),
   channelPushes: (channel: ChannelToken) => entryKey<"channelPushes">(`${channel}.pushes`),
-  /** `hash`: of a channel's token, which may be long. No channel token begins with `=begin`. */
-  channelBegin: (hash: string) => entryKey<"channelBegin">(`=begin.${hash}`),
+  /** No channel token begins with `=begin`. */
+  channelBegin: (channel: ChannelToken) => entryKey<"channelBegin">(`=begin.${channel}`),
+  /** Wildcard over the begins of all channels: their keys are an index of the names. */
+  channelBegins: entryKey<"channelBegin">("=begin.*"),
   broadcast: (broadcast: number) => entryKey<"broadcast">(String(broadcast)),
   publishers: (channel: ChannelToken) => entryKey<"publishers">(`${channel}.publishers`),
+  /** Wildcard over the grants of all channels. */
+  allPublishers: entryKey<"publishers">("*.publishers"),
   /** `hash`: that of a token. No channel token begins with `=token`. */
   token: (hash: string) => entryKey<"token">(`=token.${hash}`),
   /** Wildcard over all tokens. */
   tokens: entryKey<"token">("=token.*"),
+  drafts: (author: UserToken) => entryKey<"drafts">(author),
   lease: (follower: string) => entryKey<"lease">(`lease.${follower}`),
+  /** How far the process is that makes the buckets again. */
+  rebuilding: entryKey<"rebuilding">("rebuilding"),
   usedPageToken: (nonce: string) => entryKey<"usedPageToken">(`page.${nonce}`),
   /** `key`: an HMAC of a token, never the token. */
   verification: (key: string) => entryKey<"verification">(`verification.${key}`),
@@ -178,6 +201,10 @@ export const keys = {
 /** Whether a key of the bucket `subscriptions` is that of owners. */
 export const isEndpointOwners = (key: string): boolean => key.startsWith("=endpoints.")
 
+/** Whether a key of the bucket `registrations` is that of one registration. */
+export const isRegistration = (key: string): key is EntryKey<"registration"> =>
+  key !== metaKey && !key.startsWith("=users.")
+
 /** The channel of a key of its counts; undefined: another key of the bucket. */
 export const channelOfKey = (
   key: string
@@ -187,6 +214,14 @@ export const channelOfKey = (
     ? { channel: channel as ChannelToken, of }
     : undefined
 }
+
+/** The channel of a key that `channelBegins` matches. */
+export const channelOfBegin = (key: string): ChannelToken =>
+  key.slice(key.indexOf(".") + 1) as ChannelToken
+
+/** The channel of a key that `allPublishers` matches. */
+export const channelOfPublishers = (key: string): ChannelToken =>
+  key.slice(0, key.indexOf(".")) as ChannelToken
 
 /** The user of a registration's key. */
 export const userOfKey = (key: string): UserToken =>

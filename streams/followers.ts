@@ -6,9 +6,9 @@ import { filters } from "./subjects.ts"
 /** `pauseMillis`: how long a follower waits after a batch, so that messages gather. */
 export const followers = {
   /**
-   * LOG -> subscriptions, registrations, channels, permissions. Its checkpoint is the `meta` entry
-   * of the bucket `subscriptions`. The projector reads broadcasts and their starts too, without
-   * applying them: the planner waits until everything before them is projected.
+   * LOG -> subscriptions, registrations, channels, permissions, drafts. Its checkpoint is the
+   * `meta` entry of the bucket `subscriptions`. The projector reads broadcasts and their starts
+   * too, without applying them: the planner waits until everything before them is projected.
    */
   projector: {
     stream: "log",

@@ -8,9 +8,10 @@ import { work } from "./work.ts"
 export const streams = { log, work } as const
 /**
  * The form of what streams and buckets store: another number where a version cannot read what
- * earlier versions stored. A start refuses another form; `bellcast rebuild` makes buckets anew.
+ * earlier versions stored. A start refuses another form of streams, and a later one of buckets. It
+ * makes buckets of an earlier form again, so each number of theirs is higher than the one before.
  */
-export const storedForm = { streams: "3", buckets: "6" } as const
+export const storedForm = { streams: "3", buckets: "9" } as const
 
 export const allStreams: ReadonlyArray<StreamSpec> = [log, work]
 /** All durable consumers, each with its stream. */

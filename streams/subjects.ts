@@ -4,6 +4,7 @@ import {
   type ChannelToken,
   decodeToken,
   isChannelToken,
+  isDraftId,
   isPlace,
   isUserToken,
   type OriginToken,
@@ -16,14 +17,23 @@ export const subjects = {
   /** The registration of one user in one channel. */
   registration: (channel: ChannelToken, user: UserToken) =>
     `bellcast.cmd.registration.${channel}.${user}`,
+  /** Since when a channel has users, where messages that said so were erased. */
+  begun: (channel: ChannelToken) => `bellcast.cmd.begun.${channel}`,
+  /** The erasure of a user, until it is done. */
+  erase: (user: UserToken) => `bellcast.cmd.erase.${user}`,
+  /** A user was erased: each time once. */
+  erased: (user: UserToken) => `bellcast.evt.erased.${user}`,
   /** Who may publish on a channel, in order. */
   publisher: (channel: ChannelToken) => `bellcast.cmd.publisher.${channel}`,
   /** The making and the revocation of tokens of one name, in order. */
   token: (name: string) => `bellcast.cmd.token.${name}`,
+  /** The forms of one draft, in order: the last one counts. */
+  draft: (id: string) => `bellcast.cmd.draft.${id}`,
   /**
    * A broadcast. `source` is the publisher: `rest` is the gateway, `redrive` the command, anything
    * else a NATS client. NATS permissions can bind a client to its source. `channel`: that of a
-   * broadcast to one channel, else `directToken`, which only `rest` and `redrive` may use.
+   * broadcast to one channel, else `directToken` or `channelsToken`, which only `rest` and
+   * `redrive` may use.
    */
   broadcast: (source: string, channel: ChannelToken) =>
     `bellcast.cmd.broadcast.${source}.${channel}`,
@@ -66,6 +76,12 @@ export const subjects = {
    */
   look: (user: UserToken, operator: UserToken, at: "user" | number, minute: number) =>
     `bellcast.look.${user}.${operator}.${at}.${minute}`,
+  /**
+   * An operator looked in this hour since the epoch at what broadcasts say, those whose ids have
+   * this hash. Written once.
+   */
+  lookAtBroadcasts: (operator: UserToken, hash: string, hour: number) =>
+    `bellcast.look.=broadcasts.${operator}.${hash}.${hour}`,
   /** Core NATS request of an internal service to the API: gateways respond. */
   api: (source: string, operation: string) => `bellcast.api.${source}.${operation}`,
   /** Core NATS, not stored: the projector publishes the last sequence that it applied. */
@@ -83,9 +99,13 @@ export const filters = {
   commands: "bellcast.cmd.>",
   subscriptions: "bellcast.cmd.subscription.>",
   registrations: "bellcast.cmd.registration.>",
+  registrationsIn: (channel: ChannelToken) => `bellcast.cmd.registration.${channel}.*`,
   registrationsOf: (user: UserToken) => `bellcast.cmd.registration.*.${user}`,
+  erases: "bellcast.cmd.erase.*",
+  erased: "bellcast.evt.erased.*",
   publishers: "bellcast.cmd.publisher.*",
   tokens: "bellcast.cmd.token.*",
+  drafts: "bellcast.cmd.draft.*",
   broadcasts: "bellcast.cmd.broadcast.>",
   states: "bellcast.evt.state.*",
   finished: "bellcast.evt.finished.>",
@@ -106,6 +126,7 @@ export const filters = {
   retriesOf: (broadcast: number) => `bellcast.job.retry.*.${broadcast}.>`,
   planOf: (broadcast: number) => `bellcast.plan.*.${broadcast}`,
   deadLetters: "bellcast.dead.>",
+  looksAtBroadcasts: "bellcast.look.=broadcasts.>",
   looksAt: (user: UserToken) => `bellcast.look.${user}.>`,
   deadLettersOf: (broadcast: number) => `bellcast.dead.*.${broadcast}.>`
 } as const
@@ -134,6 +155,18 @@ export const parseRegistration = (
   return isChannelToken(channel) && isUserToken(user) ? { channel, user } : undefined
 }
 
+/** The user of the subject of an erasure: of the command or of the fact. */
+export const parseErasure = (subject: string): UserToken | undefined => {
+  const [user] = [...tokensOf(subject, "erase", 1), ...tokensOf(subject, "erased", 1)]
+  return isUserToken(user) ? user : undefined
+}
+
+/** The channel of the subject of its begin. */
+export const parseBegun = (subject: string): ChannelToken | undefined => {
+  const [channel] = tokensOf(subject, "begun", 1)
+  return isChannelToken(channel) ? channel : undefined
+}
+
 /** The channel of a publisher command's subject. */
 export const parsePublisher = (subject: string): ChannelToken | undefined => {
   const [channel] = tokensOf(subject, "publisher", 1)
@@ -142,6 +175,12 @@ export const parsePublisher = (subject: string): ChannelToken | undefined => {
 
 /** The name of the token of a token command's subject. */
 export const parseToken = (subject: string): string | undefined => tokensOf(subject, "token", 1)[0]
+
+/** The id of the draft of a draft command's subject. */
+export const parseDraft = (subject: string): string | undefined => {
+  const [id = ""] = tokensOf(subject, "draft", 1)
+  return isDraftId(id) ? id : undefined
+}
 
 /** The kind of a command, from a subject under `bellcast.cmd.`. */
 export const commandKind = (subject: string): string => subject.split(".")[2] ?? ""

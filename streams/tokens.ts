@@ -61,19 +61,28 @@ export const isChannelToken = (token: string | undefined): token is ChannelToken
   )
 }
 
-/**
- * Stands in subjects for the channel of a broadcast to several channels or to users. No channel has
- * this token.
- */
+/** Stands in subjects for the channel of a broadcast to users alone. No channel has this token. */
 export const directToken = "=direct" as ChannelToken
+/**
+ * The same, of a broadcast that names several channels, or channels and users. Lists of a channel
+ * read these, and would otherwise read past each letter to a user.
+ */
+export const channelsToken = "=channels" as ChannelToken
+
+/** Whether a token stands for the channel of a broadcast to several channels or to users. */
+export const isDirect = (token: string | undefined): boolean =>
+  token === directToken || token === channelsToken
 
 /** Whether a token names a channel, or stands for several. */
 export const isPlace = (token: string | undefined): token is ChannelToken =>
-  token === directToken || isChannelToken(token)
+  isDirect(token) || isChannelToken(token)
 
 /** Whether a token is that of a user. The bucket key `meta`, for example, is not. */
 export const isUserToken = (token: string | undefined): token is UserToken =>
   token !== undefined && /^[A-Za-z0-9_-]{22}$/.test(token)
+
+/** Whether a text is the id of a draft, which its client chose: it stands in subjects as it is. */
+export const isDraftId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text)
 
 const base64url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 

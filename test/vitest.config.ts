@@ -29,7 +29,7 @@ export default defineConfig({
     // A worker that runs several files imports Effect and the sources once: 0.5 s of CPU per file.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    maxWorkers: Math.min(5 * availableParallelism(), workersMax),
+    maxWorkers: Math.min(3 * availableParallelism(), workersMax),
     // The first test may fetch a nats-server or pull an image.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -40,8 +40,7 @@ export const connectorOver =
     const target = { hostname, port: Number(to.port || (isSecure ? 443 : 80)), lookup, millis }
     const made: Opened = (error, socket) => {
       if (socket === null || !isSecure) return opened(error, socket)
-      const left = millis - (performance.now() - begunAt)
-      const deadline = setTimeout(() => secured.destroy(timedOut()), left)
+      const deadline = setTimeout(() => secured.destroy(timedOut()), leftOf(millis, begunAt))
       const secured = secure({ ...to, httpSocket: socket }, (failure, result) => {
         clearTimeout(deadline)
         // TLS that fails leaves the socket below it open.
@@ -53,6 +52,10 @@ export const connectorOver =
       openSocket(target, made)
     else openThrough(proxy, target, made)
   }
+
+/** A process that stood still may be late already; Node prints a warning of a negative delay. */
+const leftOf = (millis: number, begunAt: number): number =>
+  Math.max(0, millis - (performance.now() - begunAt))
 
 interface SocketTarget {
   /** A name, or an address; IPv6 with or without brackets. */
@@ -162,8 +165,7 @@ const openThrough = (
   const to = { hostname: host, port: proxyPort, lookup: anyLookup(), millis }
   openSocket(to, (error, socket) => {
     if (socket === null) return opened(codedError(proxyCode, `the proxy: ${error?.message}`), null)
-    const left = millis - (performance.now() - begunAt)
-    const deadline = setTimeout(() => socket.destroy(timedOut()), left)
+    const deadline = setTimeout(() => socket.destroy(timedOut()), leftOf(millis, begunAt))
     openTunnel(socket, `${hostname}:${port}`, proxy, (...result) => {
       clearTimeout(deadline)
       opened(...result)

@@ -4,10 +4,11 @@ import * as Effect from "effect/Effect"
 import { publisherOf } from "#domain/broadcast.ts"
 import type { BroadcastScheduled, BroadcastState } from "#domain/broadcast-state.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { type Stored, typeHeader } from "#nats/stream/stored.ts"
+import { nameIn, type Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import { type ChannelToken, channelsToken } from "#streams/tokens.ts"
 import { type Origin, originIn, type Standing, standingsOf } from "./state.ts"
+import { readRecipients } from "./whole-broadcast.ts"
 
 /** Broadcasts that are read at once: a message has at most 32 KiB. */
 const readMaxDefault = 100
@@ -20,7 +21,7 @@ const changesMax = 100
 const changeReadsMaxDefault = 10
 /** Reads of a command, one after the other: 100,000 changes. */
 export const readsOfCommandMax = 1_000
-const started = "broadcast.started/1"
+const started = "broadcast.started"
 
 export interface Listed {
   readonly origin: Origin
@@ -28,8 +29,10 @@ export interface Listed {
 }
 
 export interface Selection<E, R> {
-  /** Undefined: broadcasts to several channels and to users, too. */
+  /** Undefined: of all channels, and those to several channels and to users, too. */
   readonly channel: ChannelToken | undefined
+  /** With `channel`: those to several channels that name it, too. */
+  readonly withNamed?: boolean
   /** At most so many. */
   readonly limit: number
   /** Only those of a lower id. Undefined: of any id. */
@@ -55,14 +58,23 @@ export interface Selection<E, R> {
 /** The broadcasts of some messages that are selected. */
 const select = Effect.fnUntraced(function* <E, R>(
   found: ReadonlyArray<Stored>,
-  { isShown, publisher, state }: Selection<E, R>
+  { channel, isShown, publisher, state }: Selection<E, R>
 ) {
-  const origins = found
+  const log = yield* EventLog
+  const of = found
     .flatMap((stored) => originIn(stored) ?? [])
     .filter(
       ({ source, stored: { header } }) =>
         publisher === undefined || publisherOf(source, header) === publisher
     )
+  const origins = yield* Effect.filter(
+    of,
+    (origin) =>
+      channel === undefined || origin.channel === channel
+        ? Effect.succeed(true)
+        : names(log, origin, channel),
+    { concurrency: 16 }
+  )
   const shown = yield* Effect.filter(origins, isShown, { concurrency: 16 })
   const standings = yield* standingsOf(shown)
   return shown.flatMap((origin, i): ReadonlyArray<Listed> => {
@@ -70,6 +82,12 @@ const select = Effect.fnUntraced(function* <E, R>(
     return state === undefined || standing.state === state ? [{ origin, standing }] : []
   })
 })
+
+/** Whether a broadcast to several channels names this one. They stand before users. */
+const names = (log: EventLog["Service"], { stored }: Origin, channel: ChannelToken) =>
+  readRecipients(log, stored, ({ channels, except, users }) =>
+    Effect.succeed(!channels.includes(channel) && users.length + except.length === 0)
+  ).pipe(Effect.map((to) => to?.channels.includes(channel) ?? false))
 
 /** The sequence of the first message since a time; undefined: none follows. */
 const firstSince = Effect.fnUntraced(function* (millis: number | undefined, none: number) {
@@ -79,22 +97,36 @@ const firstSince = Effect.fnUntraced(function* (millis: number | undefined, none
 
 /** Returns a function that reads the next `size` broadcasts before a sequence. */
 const makeRead = Effect.fnUntraced(function* <E, R>(selection: Selection<E, R>) {
-  const { channel } = selection
+  const { channel, withNamed = false } = selection
   const log = yield* EventLog
   const begin = yield* firstSince(selection.since, 1)
   const startedInSpan = selection.startedInSpan ?? (yield* Effect.cached(startedIn(selection)))
-  const filter = channel === undefined ? filters.broadcasts : subjects.broadcast("*", channel)
+  const places = channel === undefined ? [] : [channel, ...(withNamed ? [channelsToken] : [])]
+  const wanted =
+    channel === undefined
+      ? [filters.broadcasts]
+      : places.map((place) => subjects.broadcast("*", place))
+  const newest = Effect.fnUntraced(function* (before: number, size: number) {
+    const read = (filter: string) => log.newest("log", filter, { before, limit: size })
+    const lists = yield* Effect.forEach(wanted, read, { concurrency: "unbounded" })
+    return lists
+      .flat()
+      .sort((a, b) => b.seq - a.seq)
+      .slice(0, size)
+  })
   const startedOnly = Effect.fnUntraced(function* (before: number, size: number) {
-    const wanted = (yield* startedInSpan).filter(
-      (start) => start.broadcast < before && (channel === undefined || start.channel === channel)
+    const starts = (yield* startedInSpan).filter(
+      (start) =>
+        start.broadcast < before &&
+        (channel === undefined || places.some((place) => place === start.channel))
     )
-    const ids = wanted.slice(0, size).map(({ broadcast }) => broadcast)
+    const ids = starts.slice(0, size).map(({ broadcast }) => broadcast)
     const read = yield* Effect.forEach(ids, (id) => log.at("log", id), { concurrency: 16 })
     // An operator may have erased some from LOG.
     return { ids, found: read.filter((stored) => stored !== undefined) }
   })
   return Effect.fnUntraced(function* (before: number, size: number) {
-    const found = before > begin ? yield* log.newest("log", filter, { before, limit: size }) : []
+    const found = before > begin ? yield* newest(before, size) : []
     const recent = found.filter(({ seq }) => seq >= begin)
     const left = size - recent.length
     if (left === 0) return { found: recent, next: recent.at(-1)?.seq }
@@ -147,8 +179,8 @@ export const startedIn = Effect.fnUntraced(function* ({
   let from = first
   for (let read = 0; read < changeReadsMax; read++) {
     const changes = yield* log.following("log", filters.states, { from, limit: changesMax })
-    // The type is looked at first: other changes are not worth decoding.
-    for (const stored of changes.filter(({ header }) => header(typeHeader) === started)) {
+    // The name is looked at first: other changes are not worth decoding.
+    for (const stored of changes.filter((each) => nameIn(each) === started)) {
       const { at, message } = stored
       if (message.type === started && message.broadcast < first && at < before) found.push(message)
     }

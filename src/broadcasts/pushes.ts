@@ -7,7 +7,14 @@ import type { PushResult } from "#domain/outcome.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, directToken, shardOf, type UserToken } from "#streams/tokens.ts"
+import {
+  type ChannelToken,
+  channelsToken,
+  directToken,
+  isDirect,
+  shardOf,
+  type UserToken
+} from "#streams/tokens.ts"
 import { type Listed, listBroadcasts, readOn, type Selection, startedIn } from "./list.ts"
 import type { Origin } from "./state.ts"
 import { readRecipients } from "./whole-broadcast.ts"
@@ -32,12 +39,12 @@ const lettersMax = 500
 const letterPageMax = 20 * lettersMax
 
 /** The last outcome of one push. */
-export type Push = Omit<PushResult, "at" | "attempt" | "former" | "nextAt"> & {
+export type Push = Omit<PushResult, "at" | "attempt" | "former" | "nextAt" | "until"> & {
   readonly attempts: number
 }
 
 export const pushOf = (result: PushResult): Push => {
-  const { at: _, attempt: attempts, former: __, nextAt: ___, ...rest } = result
+  const { at: _, attempt: attempts, former: __, nextAt: ___, until: ____, ...rest } = result
   return { ...rest, attempts }
 }
 
@@ -66,7 +73,7 @@ interface Found {
 }
 
 const resultsIn = ({ message, seq }: Stored): ReadonlyArray<Found> =>
-  message.type === "outcome/1"
+  message.type === "outcome"
     ? message.results.map((result, i) => ({ place: { seq, i }, result }))
     : []
 
@@ -77,7 +84,7 @@ const filterOf = Effect.fnUntraced(function* (
 ) {
   if (user === undefined) return filters.shardOutcomesIn(channel, seq)
   const plan = (yield* (yield* EventLog).last("work", subjects.plan(channel, seq)))?.message
-  return plan?.type === "plan/1"
+  return plan?.type === "plan"
     ? subjects.shardOutcome(channel, seq, shardOf(user, plan.depth))
     : undefined
 })
@@ -95,7 +102,7 @@ const withLast = Effect.fnUntraced(function* (
   )
   const last = new Map<string, PushResult>()
   for (const { message, subject } of yield* log.lastOf("work", again))
-    if (message.type === "outcome/1" && message.results[0] !== undefined)
+    if (message.type === "outcome" && message.results[0] !== undefined)
       last.set(subject, message.results[0])
   return found.map(({ place, result }): Found => {
     const later = result.fate === "retrying" ? last.get(subjectOf(result)) : undefined
@@ -151,7 +158,7 @@ const makeMayReach = (user: UserToken, wanted: ChannelToken | undefined) => {
   return Effect.fnUntraced(function* ({ channel, stored }: Origin) {
     const log = yield* EventLog
     // The body of a broadcast to one channel is not decoded.
-    const isPlain = channel !== directToken
+    const isPlain = !isDirect(channel)
     const to = isPlain ? undefined : yield* readRecipients(log, stored)
     const channels = isPlain ? [channel] : (to?.channels ?? [])
     if (wanted !== undefined && !channels.includes(wanted)) return false
@@ -194,9 +201,9 @@ interface ByUser extends Omit<Selection<never, never>, "isShown" | "publisher" |
 
 /** The places in which broadcasts to a user are: a channel each, or all of them. */
 const placesFor = Effect.fnUntraced(function* (user: UserToken, { channel }: ByUser) {
-  if (channel !== undefined) return [directToken, channel]
+  if (channel !== undefined) return [channelsToken, channel]
   const joined = yield* everJoined(user)
-  return joined === undefined ? [undefined] : [directToken, ...joined]
+  return joined === undefined ? [undefined] : [directToken, channelsToken, ...joined]
 })
 
 /** The newest rows of several lists, of which each goes on from its `next`. */
@@ -240,7 +247,7 @@ export const listForUser = Effect.fnUntraced(function* (user: UserToken, selecti
 })
 
 const lettersIn = ({ message }: Stored): ReadonlyArray<DeadLetter> =>
-  message.type === "dead/1" ? [message] : []
+  message.type === "dead" ? [message] : []
 
 /**
  * Dead letters of a broadcast, or of all, the oldest first: those in WORK from the sequence `from`

@@ -8,11 +8,11 @@ import {
   byHeaders,
   expiresAtOf,
   givenHeaders,
-  laterStart,
   payloadHeader,
   readHeaders,
   redrivesHeader
 } from "#domain/broadcast.ts"
+import { laterStart } from "#domain/broadcast-start.ts"
 import {
   type BroadcastChanged,
   type BroadcastPaused,
@@ -40,7 +40,7 @@ import type { ChannelToken } from "#streams/tokens.ts"
 export interface Origin {
   readonly stored: Stored
   readonly source: string
-  /** Or `directToken`. */
+  /** Or `directToken` or `channelsToken`. */
   readonly channel: ChannelToken
 }
 
@@ -110,9 +110,9 @@ const standingFrom = (
 ): Standing => {
   const { header, seq } = origin
   const final = stored.get(subjects.finished(channel, seq))?.message
-  const progress = final?.type === "broadcast.finished/1" ? final : counted
+  const progress = final?.type === "broadcast.finished" ? final : counted
   const rejection = stored.get(subjects.rejected(seq))?.message
-  const rejected = rejection?.type === "broadcast.rejected/1" ? rejection.reason : undefined
+  const rejected = rejection?.type === "broadcast.rejected" ? rejection.reason : undefined
   const change = stored.get(subjects.state(seq))
   const { schedule, startsAt, state } = stateFrom(origin, change, endOf({ progress, rejected }))
   const expiresAt = expiresAtOf(startsAt, readHeaders(header).headers.ttlSeconds)
@@ -251,7 +251,7 @@ export const reschedule = (
       ...(rate === undefined ? {} : { rate })
     }
     const base = { ...about(origin, next), schedule: next }
-    return { type: "broadcast.changed/1", ...base, run: 0, by, at, ...payload }
+    return { type: "broadcast.changed", ...base, run: 0, by, at, ...payload }
   })
 
 /** The reason why a broadcast is not sent again. */
@@ -293,7 +293,7 @@ const append = Effect.fnUntraced(function* (origin: Origin, by: string) {
   const { channel, stored } = origin
   const { header, message, seq: broadcast } = stored
   const log = yield* EventLog
-  if (message.type !== "broadcast/1" && message.type !== "direct/1")
+  if (message.type !== "broadcast" && message.type !== "direct")
     return yield* new NotRedriven({ reason: "rejected" })
   const subject = subjects.broadcast("redrive", channel)
   let [expect, former] = [0, 0]

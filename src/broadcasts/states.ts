@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import { laterStart, scheduledMax, scheduledOfOneMax } from "#domain/broadcast.ts"
+import { laterStart, scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
 import {
   changeIn,
   type Order,
@@ -19,11 +19,13 @@ import type { BroadcastRef } from "#domain/job.ts"
 import { millisOf } from "#domain/timestamp.ts"
 import { runForever } from "#nats/connection/again.ts"
 import { Nats } from "#nats/connection/connection.ts"
-import { unavailable } from "#nats/connection/errors.ts"
+import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
+import { Processes } from "#nats/connection/processes.ts"
 import { arrival, openInbox, takeBatch } from "#nats/follower/inbox.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { consumerInfo } from "#nats/stream/info.ts"
-import type { Stored } from "#nats/stream/stored.ts"
+import { refusalOf } from "#nats/stream/later.ts"
+import { copyOf, laterTypeOf, type Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseState } from "#streams/subjects.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
@@ -42,6 +44,8 @@ export class States extends Context.Service<
   {
     /** The present order for a job. */
     readonly orderOf: (job: Pick<BroadcastRef, "broadcast" | "run">) => Order
+    /** Fails while the last change of a broadcast is one that only a later version reads. */
+    readonly demandRead: (broadcast: number) => Effect.Effect<void, NatsUnavailable>
     /** The present run of a broadcast. */
     readonly runOf: (broadcast: number) => number
     /** Returns when every change that LOG had at the start of this process is known. */
@@ -60,9 +64,11 @@ export class States extends Context.Service<
   static readonly layer = Layer.effect(
     States,
     Effect.gen(function* () {
+      const { tally } = yield* Processes
       const index: Index = {
         seq: 0,
         changes: new Map(),
+        unread: new Map(),
         scheduled: new Map(),
         added: Latch.makeUnsafe()
       }
@@ -72,6 +78,10 @@ export class States extends Context.Service<
       yield* Effect.forkScoped(runForever(follow(index, latch), "250 millis", warn))
       return States.of({
         orderOf: ({ broadcast, run }) => orderOf(changes.get(broadcast)?.change, run),
+        demandRead: (broadcast) => {
+          const unread = index.unread.get(broadcast)
+          return (unread && refusalOf(tally, "log", unread)) ?? Effect.void
+        },
         runOf: (broadcast) => changes.get(broadcast)?.change.run ?? 0,
         known: latch.await,
         scheduled: Effect.sync(() => {
@@ -118,6 +128,8 @@ interface Index {
    */
   readonly changes: Map<number, Stamped>
   readonly scheduled: Map<number, Scheduled>
+  /** Last changes that only a later version reads. */
+  readonly unread: Map<number, Stored>
   /** Opens when a broadcast starts soon that did not before. */
   readonly added: Latch.Latch
 }
@@ -146,9 +158,12 @@ const add = (index: Index, stored: Stored, now: number): void => {
   // A second reading begins with what was applied before.
   if (seq <= index.seq) return
   index.seq = seq
+  const broadcast = parseState(stored.subject) ?? 0
+  if (laterTypeOf(stored) !== undefined) return void index.unread.set(broadcast, copyOf(stored))
+  index.unread.delete(broadcast)
   const change = changeIn(message)
   if (change === undefined) return
-  const { broadcast, run, type } = change
+  const { run, type } = change
   changes.delete(broadcast)
   // Without an entry a job of the first run has the same order: its pushes are sent.
   if (run > 0 || orderOf({ run, type }) !== "send")
@@ -165,10 +180,15 @@ const follow = Effect.fnUntraced(function* (index: Index, latch: Latch.Latch) {
   const { js } = yield* Nats
   let from = 0
   const began = yield* Clock.currentTimeMillis
-  yield* (yield* EventLog).replay("log", [filters.states], (stored) => {
-    from = stored.seq
-    add(index, stored, began)
-  })
+  yield* (yield* EventLog).replay(
+    "log",
+    [filters.states],
+    (stored) => {
+      from = stored.seq
+      add(index, stored, began)
+    },
+    { withLater: true }
+  )
   yield* latch.open
   const followed = { stream: "log", filters: [filters.states] } as const
   const inbox = yield* openInbox(js, "states of broadcasts", followed, from)

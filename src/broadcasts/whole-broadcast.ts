@@ -3,13 +3,19 @@
 // would read whom others send to, and make every reader fetch messages of his choice.
 import * as Effect from "effect/Effect"
 import type { BroadcastBody } from "#domain/broadcast.ts"
-import { isOwnSource } from "#domain/broadcast.ts"
-import { type DirectPart, type Recipients, recipientsIn, variantsIn } from "#domain/recipients.ts"
+import { isOwnSource, readHeaders } from "#domain/broadcast.ts"
+import {
+  type DirectPart,
+  firstData,
+  type Recipients,
+  recipientsIn,
+  variantsIn
+} from "#domain/recipients.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { parseBroadcast, parseState, subjects } from "#streams/subjects.ts"
-import { directToken } from "#streams/tokens.ts"
+import { isDirect } from "#streams/tokens.ts"
 
 export interface WholeBroadcast {
   readonly body: BroadcastBody
@@ -21,15 +27,22 @@ type Log = EventLog["Service"]
 /** The message of a broadcast to several channels or to users; undefined: the message is none. */
 const directIn = ({ message, subject }: Stored) => {
   const { channel, source = "" } = parseBroadcast(subject) ?? {}
-  return channel === directToken && isOwnSource(source) && message.type === "direct/1"
-    ? message
-    : undefined
+  return isDirect(channel) && isOwnSource(source) && message.type === "direct" ? message : undefined
 }
+
+/** Tests of subscriptions are published by any user. */
+export const isSubscriptionTest = (stored: Stored): boolean =>
+  directIn(stored)?.subscription !== undefined
+
+/** Whether a broadcast is a test: of a subscription, or as its publisher said. */
+export const isTest = (stored: Stored): boolean =>
+  directIn(stored) !== undefined &&
+  (readHeaders(stored.header).headers.test === true || isSubscriptionTest(stored))
 
 /** To whom a broadcast to one channel goes; undefined: the message is none. */
 const channelIn = ({ message, subject }: Stored): Recipients | undefined => {
   const channel = parseBroadcast(subject)?.channel
-  return channel === undefined || channel === directToken || message.type !== "broadcast/1"
+  return channel === undefined || isDirect(channel) || message.type !== "broadcast"
     ? undefined
     : { channels: [channel], users: [], except: [] }
 }
@@ -38,7 +51,7 @@ const channelIn = ({ message, subject }: Stored): Recipients | undefined => {
 const partAt = Effect.fnUntraced(function* (log: Log, part: number, seq: number) {
   const stored = part < seq ? yield* log.at("log", part) : undefined
   const isPart = stored?.subject === subjects.part
-  return isPart && stored.message.type === "direct.part/1" ? stored.message : undefined
+  return isPart && stored.message.type === "direct.part" ? stored.message : undefined
 })
 
 /** Undefined: one of them is not in LOG before `seq`. */
@@ -72,13 +85,17 @@ const bodyOf = Effect.fnUntraced(function* (
   return { body: data === undefined ? body : { ...body, data }, parts: others }
 })
 
+/** The change of a broadcast at a sequence; undefined: there is none. */
+const changeAt = Effect.fnUntraced(function* (log: Log, change: number) {
+  const stored = yield* log.at("log", change)
+  const isState = stored !== undefined && parseState(stored.subject) !== undefined
+  return isState && stored.message.type === "broadcast.changed" ? stored.message : undefined
+})
+
 /** The payload in a change of a broadcast; undefined: the change has none. */
 const changedBody = Effect.fnUntraced(function* (log: Log, change: number) {
-  const stored = yield* log.at("log", change)
-  if (stored === undefined || parseState(stored.subject) === undefined) return undefined
-  const { message } = stored
-  if (message.type !== "broadcast.changed/1") return undefined
-  return (yield* bodyOf(log, message, change))?.body
+  const message = yield* changeAt(log, change)
+  return message && (yield* bodyOf(log, message, change))?.body
 })
 
 /**
@@ -91,8 +108,30 @@ export const readRecipients = Effect.fnUntraced(function* <E = never, R = never>
   stored: Stored,
   goesOn: (soFar: Recipients) => Effect.Effect<boolean, E, R> = () => Effect.succeed(true)
 ): Effect.fn.Return<Recipients | undefined, NatsUnavailable | E, R> {
+  return (yield* readHead(log, stored, undefined, goesOn))?.to
+})
+
+/**
+ * As `readRecipients`, with the data that stands for the broadcast where lists show it
+ * (`firstData`; undefined: no payload). `payload`: sequence of a change with another payload.
+ */
+export const readHead = Effect.fnUntraced(function* <E = never, R = never>(
+  log: Log,
+  stored: Stored,
+  payload?: number,
+  goesOn: (soFar: Recipients) => Effect.Effect<boolean, E, R> = () => Effect.succeed(true)
+): Effect.fn.Return<
+  { readonly to: Recipients; readonly data: BroadcastBody["data"] } | undefined,
+  NatsUnavailable | E,
+  R
+> {
+  const changed = payload === undefined ? undefined : yield* changeAt(log, payload)
+  const dataOf = (said: BroadcastBody) => firstData(changed ?? said)
   const direct = directIn(stored)
-  if (direct === undefined) return channelIn(stored)
+  if (direct === undefined) {
+    const to = channelIn(stored)
+    return to && { to, data: dataOf(stored.message as BroadcastBody) }
+  }
   const read: Array<DirectPart> = [direct]
   for (const part of direct.parts ?? []) {
     const hasAll = read.at(-1)!.data_by_locale !== undefined
@@ -101,8 +140,10 @@ export const readRecipients = Effect.fnUntraced(function* <E = never, R = never>
     if (found === undefined) return undefined
     read.push(found)
   }
-  const { subscription } = direct
-  return { ...recipientsIn(read), ...(subscription === undefined ? {} : { subscription }) }
+  const { data, subscription } = direct
+  const said = { ...(data === undefined ? {} : { data }), data_by_locale: variantsIn(read) }
+  const to = { ...recipientsIn(read), ...(subscription === undefined ? {} : { subscription }) }
+  return { to, data: dataOf(said) }
 })
 
 /**

@@ -8,9 +8,9 @@
 // which `npm ci` removes.
 import { createHash } from "node:crypto"
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { bundles, firstWords, isCopied } from "./serving/files.ts"
+import { bundles, firstWords, isCopied, sheets } from "./serving/files.ts"
 
 /** The oldest browsers of README.md, "Browsers". */
 const target = ["chrome103", "firefox100", "safari16.1"]
@@ -53,9 +53,17 @@ const importRolldown = () =>
     )
   })
 
-/** Small, but with the names of properties, which pages and records on devices have. */
-const bundled = async (name: string): Promise<string> => {
-  const { format, from } = bundles[name]!
+/** Notices that licences of others ask for, by the start of the path in a bundle. */
+const notices: Readonly<Record<string, string>> = {
+  "console/console.js": "// With preact (MIT, (c) 2015-present Jason Miller).\n"
+}
+
+/**
+ * The texts by their files. Small, but with the names of properties, which pages and records on
+ * devices have.
+ */
+const bundled = async (name: string): Promise<ReadonlyMap<string, string>> => {
+  const { format, from, later } = bundles[name]!
   const { rolldown } = await importRolldown()
   const made = await rolldown({
     input: join(sources, from),
@@ -63,13 +71,33 @@ const bundled = async (name: string): Promise<string> => {
     cwd: root,
     // A stage of the image has this folder only, without the settings that those in it extend.
     tsconfig: false,
-    transform: { target }
+    // A page with an import that is left in it does nothing.
+    onLog: (_level, { code, message }) => {
+      if (code === "UNRESOLVED_IMPORT") throw new Error(message)
+    },
+    transform: { target, jsx: { runtime: "automatic", importSource: "preact" } }
   })
   try {
-    const { output } = await made.generate({ format, minify: true, codeSplitting: false })
+    const { output } = await made.generate({
+      format,
+      minify: true,
+      codeSplitting: later !== undefined,
+      entryFileNames: basename(name),
+      ...(later === undefined ? {} : { chunkFileNames: later })
+    })
+    const files = output.map(({ fileName }) => fileName)
+    // A third one would be served by no gateway.
+    if (files.length !== (later === undefined ? 1 : 2))
+      throw new Error(`${name} became other files than serving/files.ts names: ${files}`)
     const first = `${firstWords}${name} ${version}, made of src/browser/${from} and its imports.`
     // A site may have put it behind a statement of its own that has no semicolon.
-    return `${first}\n${format === "iife" ? ";" : ""}${output[0].code}`
+    const start = `${first}\n${notices[name] ?? ""}${format === "iife" ? ";" : ""}`
+    const code = output.flatMap((chunk) =>
+      chunk.type === "chunk"
+        ? [[join(dirname(name), chunk.fileName), start + chunk.code] as const]
+        : []
+    )
+    return new Map(code)
   } finally {
     await made.close()
   }
@@ -79,8 +107,20 @@ const bundled = async (name: string): Promise<string> => {
 const typesOf = (name: string): string =>
   read(join(sources, "types", name)).replace(/^.*?\.js/, `$& ${version}`)
 
+/** One sheet of all in a folder, in the order of their names, without comments and indents. */
+const sheetOf = (folder: string): string =>
+  names
+    .filter((name) => name.startsWith(folder) && name.endsWith(".css"))
+    .map((name) => read(join(sources, name)))
+    .join("\n")
+    .replace(/\/\*.*?\*\//gs, "")
+    .replace(/\s*\n\s*/g, "\n")
+    .trimStart()
+
 const make = async (): Promise<void> => {
-  for (const name of Object.keys(bundles)) write(name, await bundled(name))
+  for (const name of Object.keys(bundles))
+    for (const [file, text] of await bundled(name)) write(file, text)
+  for (const [name, folder] of Object.entries(sheets)) write(name, sheetOf(folder))
   for (const name of readdirSync(join(sources, "types"))) write(name, typesOf(name))
   for (const name of names.filter(isCopied)) write(name, read(join(sources, name)))
 }

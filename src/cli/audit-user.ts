@@ -12,7 +12,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
-import { channelToken, decodeToken, directToken, type UserToken } from "#streams/tokens.ts"
+import { channelToken, decodeToken, isDirect, type UserToken } from "#streams/tokens.ts"
 import { demandBroadcast } from "./nats/broadcasts.ts"
 import { userGiven } from "./nats/users.ts"
 import { printRows } from "./terminal/output.ts"
@@ -93,7 +93,7 @@ const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
   const of = {
     broadcast: seq,
     started_at: startOf(found),
-    ...(origin.channel !== directToken && {
+    ...(!isDirect(origin.channel) && {
       channel: decodeToken(origin.channel) ?? origin.channel
     }),
     publisher: publisherOf(origin.source, header) ?? "",
@@ -149,32 +149,36 @@ const changesOf = Effect.fnUntraced(function* (user: UserToken, since: number, b
   const each = (stored: Stored) => {
     if (stored.at >= since && stored.at < before) changes.push(...changesIn(stored))
   }
-  const wanted = [subjects.subscription(user), filters.registrationsOf(user)]
+  const wanted = [subjects.subscription(user), filters.registrationsOf(user), subjects.erased(user)]
   yield* (yield* EventLog).scan("log", wanted, each)
   return changes.sort((a, b) => a.at - b.at)
 })
 
 const changesIn = ({ at, header, message, subject }: Stored): ReadonlyArray<UserChange> => {
-  if (message.type === "subscription.moved/1")
+  if (message.type === "subscription.moved")
     return message.moved.map(({ id }) => ({ change: "moved away", at, subscription: id }))
+  if (message.type === "user.erased") {
+    const { by } = message
+    return [{ change: "erased", at, ...(by !== undefined && { by }) }]
+  }
   const by = callerIn(header)
   if (by === undefined) {
-    const isRenewal = message.type === "subscription.put/1" && message.replaces?.renewal
+    const isRenewal = message.type === "subscription.put" && message.replaces?.renewal
     return isRenewal ? [{ change: "renewed", at, subscription: message.id }] : []
   }
   const of = { at, by }
   switch (message.type) {
-    case "subscription.put/1":
+    case "subscription.put":
       return [{ change: "restored", ...of, subscription: message.id }]
-    case "subscription.delete/1":
+    case "subscription.delete":
       return message.removed.map(({ id }) => ({ change: "removed", ...of, subscription: id }))
-    case "subscription.cleared/1":
+    case "subscription.cleared":
       return [{ change: "suspension ended", ...of, subscription: message.id }]
-    case "registration.put/1":
-    case "registration.delete/1": {
+    case "registration.put":
+    case "registration.delete": {
       const place = parseRegistration(subject)
       const channel = place && decodeToken(place.channel)
-      const change = message.type === "registration.put/1" ? "registered" : "unregistered"
+      const change = message.type === "registration.put" ? "registered" : "unregistered"
       return [{ change, ...of, ...(channel !== undefined && { channel }) }]
     }
   }
@@ -190,6 +194,7 @@ interface UserChange {
     | "unregistered"
     | "moved away"
     | "renewed"
+    | "erased"
   /** When NATS stored it: milliseconds since the epoch. */
   readonly at: number
   /** The id of the operator or of the site's server, or `operator` for a command. */
@@ -210,7 +215,7 @@ const shownChanges = {
 const looksAt = Effect.fnUntraced(function* (user: UserToken, since: number, before: number) {
   const looks: Array<Look> = []
   yield* (yield* EventLog).scan("work", [filters.looksAt(user)], ({ message }) => {
-    if (message.type !== "look/1" || message.at < since || message.at >= before) return
+    if (message.type !== "look" || message.at < since || message.at >= before) return
     const { type: _, ...look } = message
     looks.push({ looked_at: look.broadcast === undefined ? "user" : "pushes", ...look })
   })

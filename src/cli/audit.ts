@@ -6,6 +6,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { csvOf } from "#basics/csv.ts"
 import { type Push, pushOf } from "#broadcasts/pushes.ts"
 import { endOf, stateFrom } from "#broadcasts/state.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
@@ -22,7 +23,7 @@ import {
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
+import { type ChannelToken, decodeToken, isDirect } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
 import { auditUser } from "./audit-user.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcasts.ts"
@@ -56,6 +57,7 @@ interface Audit {
   readonly rejected?: string
   /** Who paused, resumed or cancelled it, and when. */
   readonly changes: Effect.Success<ReturnType<typeof stateChangesOf>>
+  readonly looks: ReadonlyArray<Look>
   /** Absent until the broadcast is planned. */
   readonly progress?: Progress
   readonly pushes: ReadonlyArray<Shown>
@@ -66,15 +68,14 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
   const stored = yield* commandOf(broadcast)
   const place = parseBroadcast(stored.subject)
   const rejection = (yield* log.last("log", subjects.rejected(broadcast)))?.message
-  const rejected = rejection?.type === "broadcast.rejected/1" ? rejection.reason : undefined
+  const rejected = rejection?.type === "broadcast.rejected" ? rejection.reason : undefined
   const { progress, pushes } = yield* readWork(broadcast)
   // After five weeks only the final counts in LOG are left.
   const fact =
     place === undefined || progress !== undefined
       ? undefined
       : yield* log.last("log", subjects.finished(place.channel, broadcast))
-  const known =
-    progress ?? (fact?.message.type === "broadcast.finished/1" ? fact.message : undefined)
+  const known = progress ?? (fact?.message.type === "broadcast.finished" ? fact.message : undefined)
   const publisher = place === undefined ? undefined : publisherOf(place.source, stored.header)
   const by = redrivenBy(place?.source ?? "", stored.header)
   const last = yield* log.last("log", subjects.state(broadcast))
@@ -91,6 +92,7 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
     state,
     ...(rejected === undefined ? {} : { rejected }),
     changes: yield* stateChangesOf(broadcast),
+    looks: yield* looksAt(broadcast),
     ...(known === undefined ? {} : { progress: known }),
     pushes
   }
@@ -100,7 +102,7 @@ export const audit = Effect.fn("Cli.audit")(function* (broadcast: number) {
 /** To whom a broadcast goes. */
 const addressOf = Effect.fnUntraced(function* (stored: Stored) {
   const channel = parseBroadcast(stored.subject)?.channel
-  if (channel !== directToken)
+  if (!isDirect(channel))
     return { channel: channel === undefined ? stored.subject : nameOf(channel) }
   const to = yield* readRecipients(yield* EventLog, stored)
   if (to === undefined) return {}
@@ -116,15 +118,15 @@ const readWork = Effect.fnUntraced(function* (broadcast: number) {
   const pushes = new Map<string, Shown>()
   let progress: Progress | undefined
   const fold = ({ message, seq, subject }: Stored) => {
-    if (message.type === "plan/1") progress ??= startProgress(message, seq)
-    if (message.type === "outcome/1") {
+    if (message.type === "plan") progress ??= startProgress(message, seq)
+    if (message.type === "outcome") {
       const of = parseOfBroadcast(subject)?.of ?? "shard"
       progress = progress && evolveProgress(progress, message, of, seq)
       for (const result of message.results)
         pushes.set(pushKey(result.user, result.subscription), pushOf(result))
     }
     // The dead letter is written before the outcome, which may still be missing.
-    if (message.type === "dead/1" && !pushes.has(pushKey(message.user, message.subscription))) {
+    if (message.type === "dead" && !pushes.has(pushKey(message.user, message.subscription))) {
       const { attempts, reason, subscription, user } = message
       const status = message.status === undefined ? {} : { status: message.status }
       const push: Shown = { user, subscription, fate: "dead", ...status, reason, attempts }
@@ -146,10 +148,28 @@ const stateChangesOf = Effect.fnUntraced(function* (broadcast: number) {
   yield* (yield* EventLog).scan("log", [subjects.state(broadcast)], ({ at, message }) => {
     const found = changeIn(message)
     if (found === undefined) return
-    changes.push({ change: found.type.replace(/^broadcast\.|\/1$/g, ""), at, by: found.by })
+    changes.push({ change: found.type.replace(/^broadcast\./, ""), at, by: found.by })
   })
   return changes
 })
+
+/** When operators saw what a broadcast of another publisher says, the oldest first. */
+const looksAt = Effect.fnUntraced(function* (broadcast: number) {
+  const looks: Array<Look> = []
+  yield* (yield* EventLog).scan("work", [filters.looksAtBroadcasts], ({ message }) => {
+    if (message.type !== "look.broadcasts" || !message.broadcasts.includes(broadcast)) return
+    looks.push({ by: message.by, at: message.at })
+  })
+  return looks
+})
+
+/** At most one of an operator and page of a list in an hour. */
+interface Look {
+  /** The id of the operator. */
+  readonly by: string
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
 
 interface Change {
   /** `scheduled`, `changed`, `started`, `paused`, `resumed` or `cancelled`. */
@@ -173,10 +193,20 @@ const text = (result: Audit): string => {
   return [
     ...headerOf(result),
     ...result.changes.map(changeLine),
+    ...result.looks.map((look) => changeLine({ ...look, change: "looked at" })),
     ...(rows.length === 0 ? [] : [table(heading.slice(0, columns), rows)]),
     ...footerOf(result)
   ].join("\n")
 }
+
+/** A line for each push. The lines end as RFC 4180 wants it, the last by the terminal. */
+const csvText = ({ pushes }: Audit): string =>
+  csvOf(
+    ["user", "subscription", "fate", "status", "reason", "attempts", "millis", "locale"],
+    pushes.map(({ attempts, fate, locale, millis, reason, status, subscription, user }) => [
+      ...[user, subscription, fate, status, printable(reason), attempts, millis, locale]
+    ])
+  ).replace(/\r\n$/, "\r")
 
 const headerOf = (result: Audit): ReadonlyArray<string> => {
   const { acceptedAt, broadcast, progress, rejected, source, startsAt, state } = result
@@ -241,10 +271,18 @@ const flags = {
   ),
   limit: limitFlag,
   json: onOff("json", "Print one JSON object; with --user, JSON lines"),
+  csv: onOff("csv", "Print the pushes as CSV, without anything about the broadcast"),
   ...natsFlags
 }
 
 const misplaced = "--channel, --since and --before find broadcasts: give them without BROADCAST"
+
+const printed = (result: Audit, as: { readonly csv: boolean; readonly json: boolean }): string => {
+  if (as.csv) return csvText(result)
+  return as.json ? printableJson(jsonOf(result)) : text(result)
+}
+
+const oneForm = "--csv prints the pushes of one broadcast: give BROADCAST, without --user or --json"
 
 const unnamed =
   "name a broadcast, or a user with --user; " +
@@ -254,16 +292,18 @@ const unnamed =
 export const auditCommand = Command.make(
   "audit",
   flags,
-  ({ before, broadcast: named, channel, json, limit, since, user, ...nats }) =>
+  ({ before, broadcast: named, channel, csv, json, limit, since, user, ...nats }) =>
     Effect.gen(function* () {
       const broadcast = Option.getOrUndefined(named)
       const isFiltered = [channel, since, before].some(Option.isSome<unknown>)
       if (broadcast !== undefined && isFiltered) return yield* failed(misplaced)
+      if (csv && (json || broadcast === undefined || Option.isSome(user)))
+        return yield* failed(oneForm)
       if (Option.isSome(user))
         return yield* auditUser(user.value, broadcast, { channel, since, before, limit }, json)
       if (broadcast === undefined) return yield* failed(unnamed)
       const result = yield* audit(broadcast)
-      yield* Console.log(json ? printableJson(jsonOf(result)) : text(result))
+      yield* Console.log(printed(result, { csv, json }))
     }).pipe(onNats(nats))
 ).pipe(
   Command.withDescription("Show what became of every push of a broadcast, or of those to a user"),

@@ -11,12 +11,8 @@ import { changeState, standingOf } from "#broadcasts/state.ts"
 import { BroadcastWatch, followBroadcast } from "#broadcasts/watch.ts"
 import { BroadcastState, type WantedState } from "#domain/broadcast-state.ts"
 import { millisOf } from "#domain/timestamp.ts"
-import {
-  type BroadcastObject,
-  detailedViewOf,
-  type Shown,
-  viewOf
-} from "#gateway/broadcasts/view.ts"
+import { contentOf, cut, rowOf } from "#gateway/broadcasts/content.ts"
+import { type BroadcastObject, detailedViewOf, type Shown } from "#gateway/broadcasts/view.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
@@ -30,7 +26,7 @@ type View = typeof BroadcastObject.Type
 const filterFlags = {
   channel: optional(
     named("channel", "CHANNEL"),
-    "Only those on this channel, without those that name it in `to`"
+    "Only those to this channel, with those to several that name it"
   ),
   publisher: optional(named("publisher", "PRINCIPAL"), "Only those of this publisher"),
   state: optional(Flag.Literals("state", BroadcastState.literals), "Only those in this state"),
@@ -54,6 +50,7 @@ const list = Effect.fnUntraced(function* (filters: Filters) {
   const rows = yield* readOn(filters.limit, (behind: number | undefined, limit) =>
     listBroadcasts({
       channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
+      withNamed: true,
       limit,
       behind,
       changeReadsMax: readsOfCommandMax,
@@ -64,29 +61,36 @@ const list = Effect.fnUntraced(function* (filters: Filters) {
       isShown: () => Effect.succeed(true)
     })
   )
-  return yield* Effect.forEach(rows, ({ origin, standing }) => viewOf(origin, standing))
+  return yield* Effect.forEach(rows, (row) => rowOf(row))
 })
+
+/** Characters of a title and of a name in a table. */
+const cellCharsMax = 40
 
 /** The publisher is last: an id has up to 80 characters. */
 export const shownBroadcasts = {
   heading: [
     ...["BROADCAST", "STATE", "STARTS", "PEOPLE", "PUSHES", "DELIVERED", "WAITING"],
-    ...["TO", "PUBLISHER"]
+    ...["TITLE", "NAME", "TO", "PUBLISHER"]
   ],
   cellsOf: (view: View) => [
     ...[Number(view.id), view.state, startOf(view), view.people, view.accepted, view.delivered],
-    ...[view.waiting + view.retrying, recipientsOf(view), view.publisher]
+    ...[view.waiting + view.retrying, shortened(view.title), shortened(view.name)],
+    ...[recipientsOf(view), view.publisher]
   ],
   none: "no broadcasts"
 }
+
+const shortened = (text: string | undefined) => text && cut(text, cellCharsMax)
 
 /** When it starts or started: `at` is what its publisher wrote. */
 const startOf = ({ accepted_at, at, started_at }: View): string =>
   new Date(started_at ?? millisOf(at ?? "") ?? accepted_at).toISOString()
 
 /** To whom a broadcast goes, for people. */
-const recipientsOf = ({ to: { channels, except_users, users } }: View): string =>
+const recipientsOf = ({ test, to: { channels, except_users, users } }: View): string =>
   [
+    ...(test === true ? ["test"] : []),
     ...channels,
     ...(users === 0 ? [] : [`${users} users`]),
     ...(except_users === 0 ? [] : [`except ${except_users}`])
@@ -109,18 +113,28 @@ const broadcastList = Command.make(
 
 const show = Effect.fnUntraced(function* (broadcast: number) {
   const origin = yield* demandBroadcast(broadcast)
-  return yield* detailedViewOf(origin, yield* standingOf(origin))
+  const standing = yield* standingOf(origin)
+  const details = yield* detailedViewOf(origin, standing)
+  return { ...details, ...(yield* contentOf(origin, standing)) }
 })
 
 const broadcastText = (view: Detailed): string => {
-  const { push_services: _, reasons: __, ...rest } = view
-  const lines = Object.entries({ ...rest, to: recipientsOf(view) }).map(
+  const {
+    done_share: _,
+    locales: __,
+    push_services: ___,
+    reasons: ____,
+    retries: _____,
+    ...rest
+  } = view
+  const lines = Object.entries({ ...rest, ...doneOf(view), to: recipientsOf(view) }).map(
     ([name, value]) => `${name.padEnd(22)}${printable(cellOf(name, value))}`
   )
   return [lines.join("\n"), ...tablesOf(view)].join("\n\n")
 }
 
 const cellOf = (name: string, value: unknown): string => {
+  if (name.startsWith("data")) return JSON.stringify(value)
   if (typeof value === "object")
     return Object.entries(value ?? {})
       .map((entry) => entry.join("="))
@@ -128,23 +142,40 @@ const cellOf = (name: string, value: unknown): string => {
   return /_at$|^last_modified$/.test(name) ? new Date(Number(value)).toISOString() : String(value)
 }
 
+/** How much of it is done: `practically done` once each push was tried, or ended before. */
+const doneOf = ({ done_share, retries, shards, shards_done, waiting }: Detailed) => {
+  if (done_share === undefined) return {}
+  const again = retries.reduce((sum, { pushes }) => sum + pushes, 0)
+  const until = new Date(Math.max(...retries.map((each) => each.until)))
+  const tried = again === 0 ? "" : `, ${again} are tried again until ${until.toISOString()}`
+  const isTried = again > 0 && waiting === 0 && shards_done === shards
+  return { [isTried ? "practically done" : "done"]: `${Math.floor(100 * done_share)} %${tried}` }
+}
+
 const fates = ["delivered", "retrying", "expired", "dead", "gone", "cancelled"] as const
 
 type Detailed = (typeof Shown.Type)["data"]
 
-/** Tables of the pushes by reason and by push service; none of what has no pushes. */
-const tablesOf = ({ push_services, reasons }: Detailed): ReadonlyArray<string> => {
+/** Tables of the pushes by reason, push service and language; none of what has no pushes. */
+const tablesOf = ({ locales = {}, push_services, reasons, retries }: Detailed) => {
+  const again = retries.map(({ pushes, reason, until }) => [
+    ...[reason, pushes, new Date(until).toISOString()]
+  ])
   const services = Object.entries(push_services).map(([name, of]) => [
     ...[name, ...fates.map((fate) => of[fate])],
     ...[of.p50_millis, of.p99_millis]
   ])
-  const heading = ["PUSH SERVICE", ...fates.map((fate) => fate.toUpperCase()), "P50 MS", "P99 MS"]
-  return [
-    ...(Object.keys(reasons).length > 0
-      ? [table(["REASON", "PUSHES"], Object.entries(reasons))]
-      : []),
-    ...(services.length > 0 ? [table(heading, services)] : [])
+  const languages = Object.entries(locales).map(([locale, of]) => [
+    ...[locale, ...fates.map((fate) => of[fate])]
+  ])
+  const names = fates.map((fate) => fate.toUpperCase())
+  const tables: ReadonlyArray<Parameters<typeof table>> = [
+    [["REASON", "PUSHES"], Object.entries(reasons)],
+    [["TRIED AGAIN FOR", "PUSHES", "UNTIL"], again],
+    [["PUSH SERVICE", ...names, "P50 MS", "P99 MS"], services],
+    [["LOCALE", ...names], languages]
   ]
+  return tables.filter(([, rows]) => rows.length > 0).map((each) => table(...each))
 }
 
 const broadcastShow = showOne({

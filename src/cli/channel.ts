@@ -8,8 +8,9 @@ import { listBroadcasts } from "#broadcasts/list.ts"
 import { emptyPushes, pushesSince } from "#domain/outcome.ts"
 import { noPublishers } from "#domain/publisher.ts"
 import { emptyChannel } from "#domain/registration.ts"
-import { viewOf } from "#gateway/broadcasts/view.ts"
+import { rowOf } from "#gateway/broadcasts/content.ts"
 import { channelCounts } from "#gateway/channels/channel.ts"
+import { folded } from "#gateway/channels/names.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { scanEntries } from "#nats/kv/entries.ts"
 import { channelOfKey, keys } from "#streams/buckets.ts"
@@ -63,13 +64,20 @@ const channelList = Command.make(
       Flag.withDescription("Only these, by a pattern in which * stands for any text"),
       Flag.withDefault("*")
     ),
+    prefix: named("prefix", "TEXT").pipe(
+      Flag.withDescription("Only those that begin with this, in any case"),
+      Flag.withDefault("")
+    ),
     limit: limitFlag,
     json: jsonFlag,
     ...natsFlags
   },
-  ({ json, limit, name, ...nats }) =>
+  ({ json, limit, name, prefix, ...nats }) =>
     Effect.gen(function* () {
-      const found = (yield* channels).filter(({ id }) => matchesWildcard(name, id))
+      const begins = folded(prefix)
+      const found = (yield* channels).filter(
+        ({ id }) => matchesWildcard(name, id) && folded(id).startsWith(begins)
+      )
       yield* printRows(json, found.slice(0, limit), shownChannels)
       if (found.length > limit) yield* note(`${found.length - limit} more: --limit`)
     }).pipe(onNats(nats))
@@ -92,12 +100,13 @@ const show = Effect.fnUntraced(function* (id: string) {
   const { principals, registrars } = grants?.value ?? noPublishers
   const { rows } = yield* listBroadcasts({
     channel,
+    withNamed: true,
     limit: broadcastsMax,
     ...{ behind: undefined, since: undefined, before: undefined },
     ...{ publisher: undefined, state: undefined },
     isShown: () => Effect.succeed(true)
   })
-  const broadcasts = yield* Effect.forEach(rows, ({ origin, standing }) => viewOf(origin, standing))
+  const broadcasts = yield* Effect.forEach(rows, (row) => rowOf(row))
   return { id, registrations, push, publishers: principals, registrars, broadcasts }
 })
 

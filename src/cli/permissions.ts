@@ -77,7 +77,7 @@ const setRight = Effect.fnUntraced(function* (
     if (publishers.seq > 0) yield* untilApplied("permissions", key, publishers.seq)
     return false
   }
-  const type = `${rights[right].type}.${on ? "put" : "delete"}/1` as const
+  const type = `${rights[right].type}.${on ? "put" : "delete"}` as const
   const body = { principal, at: yield* Clock.currentTimeMillis }
   if (on) yield* demandRoom("permissions")
   const { reason } = foldPublishers(publishers, { type, ...body }, publishers.seq + 1)
@@ -168,12 +168,12 @@ const removeRegistration = Effect.fnUntraced(function* (channel: string, id: str
   const subject = subjects.registration(place, user)
   const log = yield* EventLog
   const last = yield* log.last("log", subject)
-  if (last?.message.type !== "registration.put/1") return false
+  if (last?.message.type !== "registration.put") return false
   const body = { user: id, at: yield* Clock.currentTimeMillis }
   const headers = byHeaders("operator")
   const message = {
     subject,
-    type: "registration.delete/1",
+    type: "registration.delete",
     body,
     expect: last.seq,
     headers

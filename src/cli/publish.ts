@@ -18,7 +18,16 @@ import { requestApi } from "#nats/connection/micro.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
-import { named, number, objectFlag, onOff, optional, several, timeFlag } from "./terminal/input.ts"
+import {
+  named,
+  number,
+  objectFlag,
+  onOff,
+  optional,
+  several,
+  sourceFlag,
+  timeFlag
+} from "./terminal/input.ts"
 import { failed, note } from "./terminal/output.ts"
 
 const flags = {
@@ -40,6 +49,10 @@ const flags = {
   at: timeFlag("at", "When it starts, at most 30 days ahead; unset: at once", "to come").pipe(
     Flag.optional
   ),
+  delay: optional(
+    number("delay", "SECONDS"),
+    "Starts so many seconds after it is stored, 1 to 3,600: time to take it back"
+  ),
   rate: optional(number("rate", "N"), "Pushes a second, from 1 to 100,000; unset: no limit"),
   pauseWhen: named("pause-when", "CONDITION").pipe(
     Flag.withDescription("Pauses by itself when this share of the pushes failed: failed_share=0.2"),
@@ -49,15 +62,10 @@ const flags = {
     ),
     Flag.optional
   ),
+  name: optional(named("name", "NAME"), "Its name for those who send it: lists show it, no push"),
+  test: onOff("test", "A test: to 20 users at most, no channel; lists leave it out"),
   key: optional(named("key", "KEY"), "Idempotency-Key: repeated, it is the same broadcast"),
-  source: named("source", "SOURCE").pipe(
-    Flag.withDescription("Who publishes: the principal nats:SOURCE, which needs the rights to"),
-    Flag.withDefault("operator"),
-    Flag.filter(
-      (source) => /^[A-Za-z0-9_-]{1,64}$/.test(source),
-      () => "Expected letters, digits, _ or -, 64 at most"
-    )
-  ),
+  source: sourceFlag,
   dryRun: onOff("dry-run", "Only count whom it would reach"),
   json: objectFlag,
   ...natsFlags
@@ -100,7 +108,10 @@ const headersOf = ({ key, topic, ttl, urgency }: Given): Readonly<Record<string,
 
 /** The operation and its body. A broadcast to one channel alone is listed with the channel. */
 const requestOf = Effect.fnUntraced(function* (given: Given) {
-  const { at, channels, dataByLocale, dryRun, exceptUsers, pauseWhen, rate, users } = given
+  const { at, channels, dataByLocale, delay, dryRun, exceptUsers, pauseWhen, rate, users } = given
+  const { name, test } = given
+  if (test && channels.length > 0)
+    return yield* failed("a test goes to users alone: --user USER, without --channel")
   if (channels.length + users.length === 0)
     return yield* failed("name the recipients: --channel CHANNEL or --user USER")
   const body = {
@@ -109,8 +120,11 @@ const requestOf = Effect.fnUntraced(function* (given: Given) {
       data_by_locale: yield* objectIn(dataByLocale.value, "--data-by-locale")
     }),
     ...(Option.isSome(at) && { at: at.value.toISOString() }),
+    ...(Option.isSome(delay) && { delay_seconds: delay.value }),
     ...(Option.isSome(rate) && { rate: rate.value }),
     ...(Option.isSome(pauseWhen) && { pause_when: pauseWhen.value }),
+    ...(Option.isSome(name) && { name: name.value }),
+    ...(test && { test: true }),
     ...(dryRun && { dry_run: true })
   }
   const [channel, ...others] = channels
@@ -168,11 +182,11 @@ const reachLine = ({ browsers, estimated, people }: typeof Reach.Type): string =
   `would go to ${estimated ? "about " : ""}${browsers} browsers of ${people} people`
 
 /** A time that is over means now: the gateway refuses one that is over for an hour. */
-const acceptedLine = (id: string, at: Option.Option<Date>): string => {
-  const start = Option.isNone(at)
-    ? ""
-    : `, and starts ${at.value.getTime() > Date.now() ? `at ${at.value.toISOString()}` : "now"}`
-  return `broadcast ${printable(id)} is accepted${start}`
+const startText = ({ at, delay }: Given): string => {
+  if (Option.isSome(delay))
+    return `, and starts ${delay.value} s later unless \`bellcast broadcast cancel\` is faster`
+  if (Option.isNone(at)) return ""
+  return `, and starts ${at.value.getTime() > Date.now() ? `at ${at.value.toISOString()}` : "now"}`
 }
 
 const publish = Effect.fnUntraced(function* (given: Given) {
@@ -187,7 +201,8 @@ const publish = Effect.fnUntraced(function* (given: Given) {
   if (reply.status > 0) return yield* refusal(reply.status, got, given)
   if (json) return yield* Console.log(printableJson(got))
   if (Schema.is(Counted)(got)) yield* Console.log(reachLine(got.data))
-  else if (Schema.is(Accepted)(got)) yield* Console.log(acceptedLine(got.id, given.at))
+  else if (Schema.is(Accepted)(got))
+    yield* Console.log(`broadcast ${printable(got.id)} is accepted${startText(given)}`)
   else return yield* failed("the gateway responded with another form")
   for (const warning of got.warnings) yield* note(warning)
 })

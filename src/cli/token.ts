@@ -47,7 +47,7 @@ const create = Effect.fnUntraced(function* (
   const hash = hashOfToken(token)
   const rights = { channels, ...(users && { users }), ...(operator && { operator }) }
   const body = { hash, ...rights, at: now, ...(expiresAt === undefined ? {} : { expiresAt }) }
-  const seq = yield* appendToken(name, { type: "token.put/1", ...body }, expect)
+  const seq = yield* appendToken(name, { type: "token.put", ...body }, expect)
   // The token is stored from here on: print it, also if it takes effect later.
   yield* Console.log(token)
   const until = expiresAt === undefined ? "" : ` until ${new Date(expiresAt).toISOString()}`
@@ -189,7 +189,7 @@ const revoke = Effect.fnUntraced(function* (name: string) {
 
 const append = Effect.fnUntraced(function* (name: string, hash: string, expect: number) {
   const at = (yield* readServerTime).serverMillis
-  return yield* appendToken(name, { type: "token.delete/1", hash, at }, expect)
+  return yield* appendToken(name, { type: "token.delete", hash, at }, expect)
 })
 
 const name = argument("name", "The name of the token")

@@ -1,12 +1,24 @@
-// `bellcast user show USER`: the devices, the channels and the last pushes of a user.
+// `bellcast user show|erase|erased`: what the service knows of a user, the erasure of one, and who
+// was erased.
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { ErasedLine } from "#domain/erasure.ts"
 import { personOf } from "#gateway/users/user.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { readErased } from "#projection/erased-list.ts"
+import { filters, parseErasure, subjects } from "#streams/subjects.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import { printable } from "#telemetry/redaction.ts"
-import { showOne } from "./nats/on-nats.ts"
+import { demandLog, reachedInTime } from "./nats/log.ts"
+import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
-import { argument } from "./terminal/input.ts"
-import { tableOr } from "./terminal/output.ts"
+import { argument, jsonFlag, named } from "./terminal/input.ts"
+import { failed, failedBy, printRows, tableOr } from "./terminal/output.ts"
 
 type Person = Effect.Success<ReturnType<typeof personOf>>
 
@@ -54,8 +66,102 @@ const userShow = showOne({
   example: { command: "bellcast user show openid:anna", description: "Show the user openid:anna" }
 })
 
+/** Between two looks whether an erasure is done, and how long a command waits for it. */
+const lookMillis = 500
+const erasedMillisMax = 60_000
+
+/** Has users erased, and waits until LOG has the facts that they are. */
+const eraseAll = Effect.fnUntraced(function* (users: ReadonlyArray<UserToken>) {
+  yield* demandLog
+  const log = yield* EventLog
+  const at = yield* Clock.currentTimeMillis
+  const body = { at, by: "operator" }
+  const asked = yield* Effect.forEach(users, (user) =>
+    Effect.map(
+      log.append("log", { subject: subjects.erase(user), type: "user.erase", body }),
+      ({ seq }) => [user, seq] as const
+    )
+  )
+  yield* reachedInTime(asked.at(-1)?.[1] ?? 0)
+  for (let waited = 0; ; waited += lookMillis) {
+    const facts = yield* log.lastOf(
+      "log",
+      users.map((user) => subjects.erased(user))
+    )
+    const done = new Map(facts.map(({ seq, subject }) => [parseErasure(subject), seq]))
+    if (asked.every(([user, seq]) => (done.get(user) ?? 0) > seq)) return
+    if (waited >= erasedMillisMax)
+      return yield* failed(
+        "nothing is sent any more, but LOG still has messages: the log of the service says why"
+      )
+    yield* Effect.sleep(lookMillis)
+  }
+})
+
+/** Erases again whom LOG, which a backup has, does not know as erased. */
+const repeat = Effect.fnUntraced(function* (file: string) {
+  yield* demandLog
+  const { lost, users } = yield* Effect.catchTag(readErased(file), "ListFault", (fault) =>
+    Effect.fail(failedBy(fault))
+  )
+  yield* eraseAll(lost)
+  yield* Console.log(`${lost.length} of ${users.length} erasures were repeated`)
+})
+
+const userErase = Command.make(
+  "erase",
+  {
+    user: Argument.String("user").pipe(Argument.withDescription(userGivenHelp), Argument.optional),
+    repeat: named("repeat", "FILE").pipe(
+      Flag.withDescription(
+        "Erase all again whom this list names and LOG does not, as after a restore"
+      ),
+      Flag.optional
+    ),
+    ...natsFlags
+  },
+  ({ repeat: file, user, ...nats }) =>
+    Effect.gen(function* () {
+      if (Option.isSome(user) === Option.isSome(file))
+        return yield* failed("name a user, or a list with --repeat")
+      if (Option.isSome(file)) return yield* repeat(file.value)
+      const given = yield* userGiven(Option.getOrThrow(user))
+      yield* eraseAll([given.user])
+      yield* Console.log("erased")
+    }).pipe(onNats(nats))
+).pipe(
+  Command.withDescription("Erase a user from LOG and the buckets, for ever"),
+  Command.withExamples([
+    { command: "bellcast user erase openid:anna", description: "Erase the user openid:anna" },
+    {
+      command: "bellcast user erase --repeat erased.jsonl",
+      description: "After a backup was restored that is older than some erasures"
+    }
+  ])
+)
+
+const shownErased = {
+  heading: ["ERASED", "PSEUDONYM", "BY"],
+  cellsOf: ({ at, by, user }: ErasedLine) => [at, user, by],
+  none: "nobody was erased"
+}
+
+const userErased = Command.make("erased", { json: jsonFlag, ...natsFlags }, ({ json, ...nats }) =>
+  Effect.gen(function* () {
+    yield* demandLog
+    const rows: Array<ErasedLine> = []
+    yield* (yield* EventLog).scan("log", [filters.erased], ({ at, message, subject }) => {
+      const user = parseErasure(subject)
+      if (user === undefined || message.type !== "user.erased") return
+      const { by } = message
+      rows.push({ user, at: new Date(at).toISOString(), ...(by === undefined ? {} : { by }) })
+    })
+    yield* printRows(json, rows, shownErased)
+  }).pipe(onNats(nats))
+).pipe(Command.withDescription("List who was erased, by pseudonym: keep it apart from backups"))
+
 /** The verb. */
 export const userCommand = Command.make("user").pipe(
-  Command.withDescription("Show users"),
-  Command.withSubcommands([userShow])
+  Command.withDescription("Show and erase users"),
+  Command.withSubcommands([userShow, userErase, userErased])
 )

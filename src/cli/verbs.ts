@@ -17,20 +17,23 @@ import { auditCommand } from "./audit.ts"
 import { broadcastCommand } from "./broadcast.ts"
 import { channelCommand } from "./channel.ts"
 import { clientCommand } from "./client.ts"
+import { compactCommand } from "./compact.ts"
+import { draftCommand } from "./draft.ts"
 import { keysCommand } from "./keys/keys.ts"
 import { listenCommand } from "./listen/listen.ts"
 import { exportCommand } from "./moving/export.ts"
 import { importCommand } from "./moving/import.ts"
 import { permissionsCommand } from "./permissions.ts"
 import { publishCommand } from "./publish.ts"
-import { rebuildCommand } from "./rebuild/rebuild.ts"
+import { rebuildCommand } from "./rebuild.ts"
 import { restoreCommand } from "./restore.ts"
 import { signUserCommand } from "./sign-user.ts"
 import { streamsCommand } from "./streams.ts"
-import { noted, usageLayer } from "./terminal/output.ts"
+import { noted, usageLayer, VerbFailed } from "./terminal/output.ts"
 import { tokenCommand } from "./token.ts"
 import { deadCommand, redriveCommand } from "./undelivered.ts"
 import { userCommand } from "./user.ts"
+import { verifyCommand } from "./verify.ts"
 
 const bellcast = Command.make("bellcast").pipe(
   Command.withDescription("Operate and try out a Bellcast service"),
@@ -40,12 +43,15 @@ const bellcast = Command.make("bellcast").pipe(
     clientCommand,
     auditCommand,
     broadcastCommand,
+    draftCommand,
     channelCommand,
     userCommand,
     deadCommand,
     redriveCommand,
     streamsCommand,
     rebuildCommand,
+    verifyCommand,
+    compactCommand,
     restoreCommand,
     permissionsCommand,
     tokenCommand,
@@ -80,5 +86,8 @@ export const runVerb = (args: ReadonlyArray<string>) =>
   )
 
 /** Exit code of a verb. `ofEarlyEnd`: that of what ended the verb before it was done, if any. */
-export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>, ofEarlyEnd = 0): number =>
-  Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? 1 : ofEarlyEnd
+export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>, ofEarlyEnd = 0): number => {
+  if (!Exit.isFailure(exit) || Cause.hasInterruptsOnly(exit.cause)) return ofEarlyEnd
+  const error = Cause.squash(exit.cause)
+  return error instanceof VerbFailed ? (error.exitCode ?? 1) : 1
+}

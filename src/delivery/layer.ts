@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { States } from "#broadcasts/states.ts"
+import { Group } from "#children/group.ts"
 import { Settings } from "#config"
 import { Consumers, keep } from "#nats/stream/consumer.ts"
 import { handleChange } from "./changes/changes.ts"
@@ -55,14 +56,15 @@ export const deliveryLayer = Layer.effectDiscard(
     const consumers = yield* Consumers
     const { known } = yield* States
     const draining = yield* Draining
-    const { shardsInFlight } = yield* Settings
+    const { part } = yield* Group
+    const shardsInFlight = part((yield* Settings).shardsInFlight)
     const keepChange = () => Effect.succeed(keep)
     // No job is taken while a change of its broadcast may be unknown.
     const start = <R>(jobs: Effect.Effect<never, never, R>) =>
       Effect.forkScoped(Effect.andThen(known, jobs))
     yield* start(consumers.each("work", "deliver", shardsInFlight, handleShard, keepShard))
-    yield* start(consumers.each("work", "limited", limitedInFlight, handleShard, keepShard))
-    yield* start(consumers.each("work", "retry", retriesAtOnce, handleRetry, giveUpRetry))
+    yield* start(consumers.each("work", "limited", part(limitedInFlight), handleShard, keepShard))
+    yield* start(consumers.each("work", "retry", part(retriesAtOnce), handleRetry, giveUpRetry))
     yield* start(consumers.each("log", "states", changesInFlight, handleChange, keepChange))
     // Finalizers run in reverse order: this one before those that wait for the fibers above.
     yield* Effect.addFinalizer(() => draining.begin)

@@ -21,8 +21,8 @@ export const AccessTokenPut = Schema.Struct({
 export const AccessTokenDelete = Schema.Struct({ hash: Hash, at: Timestamp })
 
 export type AccessTokenCommand =
-  | ({ readonly type: "token.put/1" } & typeof AccessTokenPut.Type)
-  | ({ readonly type: "token.delete/1" } & typeof AccessTokenDelete.Type)
+  | ({ readonly type: "token.put" } & typeof AccessTokenPut.Type)
+  | ({ readonly type: "token.delete" } & typeof AccessTokenDelete.Type)
 
 /** The value of a token's key in the bucket `permissions`. */
 export interface AccessToken {
@@ -87,7 +87,7 @@ export const foldAccessToken = (
   seq: number
 ): Folded => {
   if (token !== undefined && seq <= token.seq) return { token }
-  if (command.type === "token.delete/1") {
+  if (command.type === "token.delete") {
     if (token?.name !== name) return { token, reason: "there is no such token" }
     return { token: { ...token, seq, revokedAt: token.revokedAt ?? command.at } }
   }

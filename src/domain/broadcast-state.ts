@@ -114,20 +114,20 @@ export const BroadcastRejected = Schema.Struct({
 })
 
 export type StateChange =
-  | ({ readonly type: "broadcast.scheduled/1" } & typeof BroadcastScheduled.Type)
-  | ({ readonly type: "broadcast.changed/1" } & typeof BroadcastChanged.Type)
-  | ({ readonly type: "broadcast.started/1" } & typeof BroadcastScheduled.Type)
-  | ({ readonly type: "broadcast.paused/1" } & typeof BroadcastPaused.Type)
-  | ({ readonly type: "broadcast.resumed/1" } & typeof BroadcastResumed.Type)
-  | ({ readonly type: "broadcast.cancelled/1" } & typeof BroadcastCancelled.Type)
+  | ({ readonly type: "broadcast.scheduled" } & typeof BroadcastScheduled.Type)
+  | ({ readonly type: "broadcast.changed" } & typeof BroadcastChanged.Type)
+  | ({ readonly type: "broadcast.started" } & typeof BroadcastScheduled.Type)
+  | ({ readonly type: "broadcast.paused" } & typeof BroadcastPaused.Type)
+  | ({ readonly type: "broadcast.resumed" } & typeof BroadcastResumed.Type)
+  | ({ readonly type: "broadcast.cancelled" } & typeof BroadcastCancelled.Type)
 
 const states = {
-  "broadcast.scheduled/1": "scheduled",
-  "broadcast.changed/1": "scheduled",
-  "broadcast.started/1": "running",
-  "broadcast.paused/1": "paused",
-  "broadcast.resumed/1": "running",
-  "broadcast.cancelled/1": "cancelled"
+  "broadcast.scheduled": "scheduled",
+  "broadcast.changed": "scheduled",
+  "broadcast.started": "running",
+  "broadcast.paused": "paused",
+  "broadcast.resumed": "running",
+  "broadcast.cancelled": "cancelled"
 } as const
 
 /** The change in a message of LOG; undefined: the message is none, or malformed. */
@@ -162,8 +162,8 @@ export const scheduleAfter = (
 ): Schedule | undefined => {
   const { schedule, type } = change
   if (schedule === undefined) return undefined
-  if (type === "broadcast.started/1") return { ...schedule, startedAt }
-  if (type !== "broadcast.changed/1") return schedule
+  if (type === "broadcast.started") return { ...schedule, startedAt }
+  if (type !== "broadcast.changed") return schedule
   const { data, data_by_locale, parts } = change
   const isPayload = (data ?? data_by_locale ?? parts) !== undefined
   return isPayload ? { ...schedule, payload } : schedule
@@ -174,8 +174,8 @@ export const scheduleAfter = (
  * a start, which nobody gets.
  */
 export const isPlannedAt = ({ schedule, type }: StateChange): boolean =>
-  type === "broadcast.started/1" ||
-  (type === "broadcast.cancelled/1" && schedule !== undefined && schedule.startedAt === undefined)
+  type === "broadcast.started" ||
+  (type === "broadcast.cancelled" && schedule !== undefined && schedule.startedAt === undefined)
 
 /** The change to `wanted`, from the last one, which the server stored at `storedAt`. */
 export const changeTo = (
@@ -187,15 +187,15 @@ export const changeTo = (
   const { because, expiresAt, ...rest } = about
   const run = last?.run ?? 0
   if (wanted === "paused")
-    return { type: "broadcast.paused/1", ...rest, run, expiresAt, ...(because && { because }) }
+    return { type: "broadcast.paused", ...rest, run, expiresAt, ...(because && { because }) }
   const after = { ...rest, run: run + 1 }
-  if (wanted === "running") return { type: "broadcast.resumed/1", ...after, pausedAt: storedAt }
-  if (last?.type === "broadcast.paused/1")
-    return { type: "broadcast.cancelled/1", ...after, pausedAt: storedAt }
+  if (wanted === "running") return { type: "broadcast.resumed", ...after, pausedAt: storedAt }
+  if (last?.type === "broadcast.paused")
+    return { type: "broadcast.cancelled", ...after, pausedAt: storedAt }
   // Not all jobs of a resume may be stored yet.
-  return last?.type === "broadcast.resumed/1"
-    ? { type: "broadcast.cancelled/1", ...after }
-    : { type: "broadcast.cancelled/1", ...rest, run }
+  return last?.type === "broadcast.resumed"
+    ? { type: "broadcast.cancelled", ...after }
+    : { type: "broadcast.cancelled", ...rest, run }
 }
 
 /**

@@ -3,7 +3,6 @@
 // Pure.
 import * as Schema from "effect/Schema"
 import { canonicalJson } from "#basics/json.ts"
-import { millisOf } from "./timestamp.ts"
 
 /**
  * A sequence in a stream. nats-server answers a read of sequence 0 with an error, not with "not
@@ -99,8 +98,11 @@ export const BroadcastBody = Schema.Struct({
    */
   dry_run: Schema.optionalKey(Schema.Never),
   at: Schema.optionalKey(Schema.Never),
+  delay_seconds: Schema.optionalKey(Schema.Never),
   rate: Schema.optionalKey(Schema.Never),
-  pause_when: Schema.optionalKey(Schema.Never)
+  pause_when: Schema.optionalKey(Schema.Never),
+  name: Schema.optionalKey(Schema.Never),
+  test: Schema.optionalKey(Schema.Never)
 })
 export type BroadcastBody = typeof BroadcastBody.Type
 
@@ -174,10 +176,31 @@ export const Rate = Schema.Int.pipe(
   Schema.check(Schema.isBetween({ minimum: 1, maximum: rateMax }))
 )
 
+const nameCharsMax = 200
+const nameRule = `1 to ${nameCharsMax} characters without control characters`
+/** The name of a broadcast for those who send it. Nobody else sees it: it is in no push. */
+export const Name = Schema.String.pipe(
+  Schema.check(
+    Schema.isMinLength(1),
+    Schema.isMaxLength(nameCharsMax),
+    // A lone surrogate cannot be percent-encoded. A control character would break a line of a list.
+    Schema.makeFilter((name) => !/[\p{Cc}\p{Cs}]/u.test(name) || `Expected ${nameRule}`)
+  )
+)
+const isName = Schema.is(Name)
+
+/** Most users whom a test names: those who look at it before it goes to readers. */
+export const testUsersMax = 20
+
 /** Headers of RFC 8030 that a broadcast may have, over HTTP and over NATS. */
 const pushHeaderNames = ["TTL", "Urgency", "Topic"] as const
 /** Headers of a stored broadcast: over HTTP, the last ones are members of the body. */
-export const headerNames = [...pushHeaderNames, "Bellcast-Rate"] as const
+export const headerNames = [
+  ...pushHeaderNames,
+  "Bellcast-Rate",
+  "Bellcast-Name",
+  "Bellcast-Test"
+] as const
 type HeaderName = (typeof headerNames)[number]
 
 /** The values of these headers. */
@@ -187,6 +210,10 @@ interface BroadcastHeaders {
   readonly topic?: string
   /** See {@link Rate}. */
   readonly rate?: number
+  /** See {@link Name}. */
+  readonly name?: string
+  /** Lists leave it out. Absent: it is for readers. */
+  readonly test?: true
 }
 
 /** A header that does not follow RFC 8030, and why. */
@@ -209,12 +236,26 @@ const rules: Readonly<Record<HeaderName, readonly [(value: string) => boolean, s
   "Bellcast-Rate": [
     (rate) => /^[1-9]\d{0,5}$/.test(rate) && Number(rate) <= rateMax,
     `Bellcast-Rate must be a whole number of pushes a second from 1 to ${rateMax}`
-  ]
+  ],
+  "Bellcast-Name": [
+    (name) => isName(decodedName(name)),
+    `Bellcast-Name must be ${nameRule}, percent-encoded or in UTF-8`
+  ],
+  "Bellcast-Test": [(test) => test === "true", "Bellcast-Test must be true"]
+}
+
+/** The name in a header. A text that is not percent-encoded stands for itself. */
+const decodedName = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 /**
- * Reads TTL (seconds), Urgency, Topic and rate; a missing one has its default (normal urgency, no
- * topic, no limit).
+ * Reads TTL (seconds), Urgency, Topic, rate, name and test; a missing one has its default (normal
+ * urgency, no topic, no limit, no name, no test).
  */
 export const readHeaders = (
   get: (name: HeaderName) => string | undefined
@@ -223,13 +264,15 @@ export const readHeaders = (
     const [value, [isValid, description]] = [get(name), rules[name]]
     return value === undefined || isValid(value) ? [] : [{ name, description }]
   })
-  const [ttl, urgency, topic, rate] = headerNames.map(get)
+  const [ttl, urgency, topic, rate, name, test] = headerNames.map(get)
   return {
     headers: {
       ttlSeconds: ttl === undefined ? ttlSecondsDefault : Number(ttl),
       urgency: urgency !== undefined && isUrgency(urgency) ? urgency : "normal",
       ...(topic === undefined ? {} : { topic }),
-      ...(rate === undefined ? {} : { rate: Number(rate) })
+      ...(rate === undefined ? {} : { rate: Number(rate) }),
+      ...(name === undefined || !isName(decodedName(name)) ? {} : { name: decodedName(name) }),
+      ...(test === "true" ? { test: true } : {})
     },
     errors
   }
@@ -248,11 +291,18 @@ export const isInBody = (name: HeaderName): boolean => name.startsWith("Bellcast
 
 /** The headers of a stored broadcast for members of the body of its request. */
 export const bodyHeaders = ({
-  rate
+  name,
+  rate,
+  test
 }: {
   readonly rate: number | undefined
-}): Readonly<Record<string, string>> =>
-  rate === undefined ? {} : { "Bellcast-Rate": String(rate) }
+  readonly name?: string | undefined
+  readonly test?: boolean | undefined
+}): Readonly<Record<string, string>> => ({
+  ...(rate === undefined ? {} : { "Bellcast-Rate": String(rate) }),
+  ...(name === undefined ? {} : { "Bellcast-Name": encodeURIComponent(name) }),
+  ...(test === true ? { "Bellcast-Test": "true" } : {})
+})
 
 /**
  * Header of a redrive: the id of an earlier broadcast of the channel. The redrive goes only to
@@ -265,43 +315,6 @@ export const redrivesHeader = "Bellcast-Redrives"
  * that change.
  */
 export const payloadHeader = "Bellcast-Payload"
-
-/** Header of a broadcast that starts later: a time of RFC 3339, as `at` in a request's body. */
-export const startHeader = "Bellcast-Start-At"
-
-const aheadDaysMax = 30
-/** The longest time between the request that gives a broadcast its start, and that start. */
-const aheadMillisMax = aheadDaysMax * 24 * 60 * 60_000
-/**
- * A time that has just passed means at once: the clock of the publisher may be behind, and a
- * request is repeated for as long as its Idempotency-Key counts.
- */
-const pastMillisMax = 60 * 60_000
-
-/** The reason why a broadcast cannot start at a time; undefined: it can. */
-export const startError = (text: string, now: number): string | undefined => {
-  const millis = millisOf(text)
-  if (millis === undefined) return "expected a time of RFC 3339"
-  if (millis > now + aheadMillisMax) return `expected a time of at most ${aheadDaysMax} days ahead`
-  return millis < now - pastMillisMax ? "the time was more than an hour ago" : undefined
-}
-
-/** The start that a broadcast waits for which was stored at `storedAt`; undefined: none. */
-export const laterStart = (
-  header: (name: string) => string | undefined,
-  storedAt: number
-): { readonly at: string } | undefined => {
-  const at = header(startHeader)
-  return at !== undefined && (millisOf(at) ?? 0) > storedAt ? { at } : undefined
-}
-
-/**
- * Most broadcasts that wait for their start. The planner and each worker and gateway keep them in
- * memory, at up to 1 KB each, for up to 30 days.
- */
-export const scheduledMax = 10_000
-/** Most of one publisher, so that none takes all places. */
-export const scheduledOfOneMax = scheduledMax / 2
 
 /** The share of failed pushes that pauses a broadcast, as publishers write it. */
 export const PauseWhen = Schema.Struct({

@@ -38,8 +38,11 @@ export const BroadcastRef = Schema.Struct({
 })
 export type BroadcastRef = typeof BroadcastRef.Type
 
-/** The sequence of LOG of which the audience of a job is. */
-export const sinceOf = ({ broadcast, since = broadcast }: BroadcastRef): number => since
+/** The sequence of LOG at which the broadcast started: its audience is that of then. */
+export const sinceOf = ({
+  broadcast,
+  since = broadcast
+}: Pick<BroadcastRef, "broadcast" | "since">): number => since
 
 export const ShardJob = Schema.Struct({
   ...BroadcastRef.fields,
@@ -101,8 +104,9 @@ export const RetryJob = Schema.Struct({
   attempts: Schema.Int,
   /** The reason of the shard's outcome. */
   reason: StoredReason,
-  /** The push service, as in outcomes. */
+  /** The push service, and the language of the variant, as in outcomes. */
   service: Schema.optionalKey(Schema.String),
+  locale: Schema.optionalKey(Schema.String),
   /** The run of the first attempt. Absent: 0. */
   firstRun: Schema.optionalKey(Schema.Int)
 })
@@ -144,6 +148,21 @@ export const throttledBaseMillis = (baseMillis: number): number => 6 * baseMilli
 
 /** No wait is longer: a Retry-After at its most, and its spread. */
 const waitMillisMax = retryAfterMillisMax * 1.1
+
+/**
+ * Returns the milliseconds that the retries after the next one take at the most, when `attempt`
+ * (from 1) failed and the last one is `attemptsLast`. A Retry-After may make them longer.
+ */
+export const laterRetriesMillis = (
+  attempt: number,
+  attemptsLast: number,
+  baseMillis: number
+): number => {
+  let sum = 0
+  for (let n = attempt + 1; n < attemptsLast; n++)
+    sum += Math.min(delayMillisMax, baseMillis * 2 ** (n - 1))
+  return sum
+}
 
 /**
  * Returns what is left of a wait at `now`. `storedAt`: when the server stored the message that asks

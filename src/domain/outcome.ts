@@ -1,6 +1,6 @@
 // Outcomes of pushes: their fates, the messages that record them, and the counts of channels. Pure.
 import * as Schema from "effect/Schema"
-import { MinimumRevisions } from "./job.ts"
+import { MinimumRevisions, sinceOf } from "./job.ts"
 import { StoredReason } from "./reason.ts"
 
 /**
@@ -46,12 +46,20 @@ export const PushResult = Schema.Struct({
   at: Schema.Int,
   /** The push service, by its name; absent: not one of the known ones. */
   service: Schema.optionalKey(Schema.String),
-  /** The language of the variant that was tried; absent: `data`, which is for all others. */
+  /** The language of the variant for this reader; absent: `data`, which is for all others. */
   locale: Schema.optionalKey(Schema.String),
   /** When a retrying push is tried again. */
   nextAt: Schema.optionalKey(Schema.Int),
+  /** When a retrying push ends at the latest; absent: when its broadcast expires. */
+  until: Schema.optionalKey(Schema.Int),
   /** The outcome before, of a push that was retrying. */
-  former: Schema.optionalKey(Schema.Struct({ reason: StoredReason, attempt: Schema.Int }))
+  former: Schema.optionalKey(
+    Schema.Struct({
+      reason: StoredReason,
+      attempt: Schema.Int,
+      locale: Schema.optionalKey(Schema.String)
+    })
+  )
 })
 export type PushResult = typeof PushResult.Type
 
@@ -114,6 +122,7 @@ export interface ChannelPushes {
   readonly since: number
   /** Pushes of this channel that a push service accepted. */
   readonly pushes: number
+  /** When the progress of a broadcast that counts changed last: its final counts have this time. */
   readonly lastModified: number
 }
 
@@ -130,32 +139,60 @@ export const emptyPushes = (since: number): ChannelPushes => ({
 export const pushesSince = (pushes: ChannelPushes | undefined, since: number): ChannelPushes =>
   pushes?.since === since ? pushes : emptyPushes(since)
 
-/** The pushes that one outcome, stored at `seq`, adds to its channel. */
+/** The pushes that outcomes of one broadcast add to its channel. */
 export interface Delivered {
   /** Sequence of the start of the broadcast in LOG. */
   readonly since: number
+  /** Sequence in WORK of the last of the outcomes. */
   readonly seq: number
   readonly delivered: number
+  /** When the progress of the broadcast changed last. */
   readonly at: number
 }
 
-export const deliveredOf = ({ at, results }: Outcome, since: number, seq: number): Delivered => ({
-  since,
+/** Of a broadcast: its progress has these members. */
+interface Counted {
+  readonly broadcast: number
+  readonly since?: number
+  readonly lastModified: number
+}
+
+/** Of the outcome stored at `seq`. `counted`: the progress with this outcome. */
+export const deliveredOf = (
+  { at, results }: Outcome,
+  counted: Counted,
+  seq: number
+): Delivered => ({
+  since: sinceOf(counted),
   seq,
   delivered: results.filter(({ fate }) => fate === "delivered").length,
-  at
+  at: Math.max(at, counted.lastModified)
 })
 
-export const evolvePushes = (
+/** Of all outcomes of a broadcast, by its final counts. */
+export const deliveredInAll = (
+  counts: Counted & { readonly delivered: number; readonly seq: number }
+): Delivered => ({
+  since: sinceOf(counts),
+  seq: counts.seq,
+  delivered: counts.delivered,
+  at: counts.lastModified
+})
+
+export const evolvePushes = (pushes: ChannelPushes, delivered: Delivered): ChannelPushes =>
+  delivered.seq <= pushes.seq ? pushes : addPushes(pushes, delivered)
+
+/** As `evolvePushes`, of outcomes that are not counted yet, whatever was counted since. */
+export const addPushes = (
   pushes: ChannelPushes,
   { at, delivered, seq, since }: Delivered
 ): ChannelPushes => {
-  if (seq <= pushes.seq || since < pushes.since) return pushes
+  if (since < pushes.since) return pushes
   return {
     v: 1,
-    seq,
+    seq: Math.max(pushes.seq, seq),
     since: pushes.since,
     pushes: pushes.pushes + delivered,
-    lastModified: delivered === 0 ? pushes.lastModified : Math.max(pushes.lastModified, at)
+    lastModified: Math.max(pushes.lastModified, at)
   }
 }

@@ -1,9 +1,9 @@
-// The progress of a broadcast: what the outcomes of its pushes add up to. Counts by fate, details
-// by reason and push service, and the share of failed pushes by which it pauses itself. Pure.
+// The progress of a broadcast: what the outcomes of its pushes add up to. Counts by fate, details,
+// and the share of failed pushes by which it pauses itself. Pure.
 import * as Schema from "effect/Schema"
-import type { Fate, Outcome, Plan, PushResult } from "./outcome.ts"
+import type { Fate, Outcome, Plan } from "./outcome.ts"
+import { Details, evolveDetails, noDetails } from "./progress-details.ts"
 import { isThrottling, type StoredReason } from "./reason.ts"
-import { pushServiceOf } from "./subscription/endpoint.ts"
 
 /** accepted = delivered + waiting + retrying + expired + dead + gone + cancelled */
 const Counts = Schema.Struct({
@@ -16,18 +16,6 @@ const Counts = Schema.Struct({
   /** Absent: none. */
   cancelled: Schema.optionalKey(Schema.Int)
 })
-
-/** Times that each word was counted. A word stays once it was counted, even with 0. */
-export const CountsBy = Schema.Record(Schema.String, Schema.Int)
-export type CountsBy = typeof CountsBy.Type
-
-/**
- * Times that each duration was counted: a place, then the counts of it and of the places behind
- * it. Place k is about 1.17^k ms. Neighbours differ by 17 %, so that no duration is
- * further than 10 % from its place. A minute is at place 70.
- */
-export const Durations = Schema.Array(Schema.Int)
-export type Durations = typeof Durations.Type
 
 /** Fewer attempted pushes say little. */
 const attemptedMin = 100
@@ -48,29 +36,7 @@ export type Failures = typeof Failures.Type
 
 export const noFailures = (share: number): Failures => ({ share, run: 0, attempted: 0, failed: 0 })
 
-/** More than any broadcast has: a third of all reasons. */
-const reasonsMax = 32
-const servicesMax = 8
-
-const ServiceDetails = Schema.Struct({
-  /** Pushes by outcome. */
-  fates: CountsBy,
-  /** Answers by the time that they took. */
-  durations: Durations
-})
-
-export const Details = Schema.Struct({
-  /** Pushes by the reason of their outcome. */
-  reasons: CountsBy,
-  services: Schema.Record(Schema.String, ServiceDetails),
-  /** When a push service accepted the first push, and the last one. */
-  firstDeliveredAt: Schema.optionalKey(Schema.Int),
-  lastDeliveredAt: Schema.optionalKey(Schema.Int)
-})
-export type Details = typeof Details.Type
-export const noDetails: Details = { reasons: {}, services: {} }
-
-/** The value of a key in the bucket `broadcasts`, and the body of `broadcast.finished/1`. */
+/** The value of a key in the bucket `broadcasts`, and the body of `broadcast.finished`. */
 export const Progress = Schema.Struct({
   v: Schema.Literal(1),
   broadcast: Schema.Int,
@@ -138,7 +104,7 @@ export const evolveProgress = (
     ...(without === undefined
       ? {}
       : { withoutSubscription: (progress.withoutSubscription ?? 0) + without }),
-    ...(results.length > 0 && { details: evolveDetails(details, results, of === "push") }),
+    ...(results.length > 0 && { details: evolveDetails(details, results, of, progress) }),
     ...(failures !== undefined && { failures: evolveFailures(failures, outcome, seq) })
   }
   next.accepted += outcome.pushes
@@ -161,118 +127,23 @@ export const waiting = (counts: typeof Counts.Type): number => {
   return accepted - delivered - retrying - gone - dead - expired - cancelled
 }
 
+/**
+ * The share of pushes with a last outcome, in ten thousandths. Pushes are known once their shard
+ * has begun. So until all shards are done the share is of the people, if these are more.
+ */
+export const doneShare = (progress: Progress): number => {
+  const { accepted, people = 0, retrying, shards, shardsDone } = progress
+  const isWhole = shardsDone === shards
+  const all = isWhole ? accepted : Math.max(accepted, people)
+  const done = accepted - waiting(progress) - retrying
+  return all === 0 ? Number(isWhole) : Math.floor((10_000 * done) / all) / 10_000
+}
+
 /** The counts of a broadcast, which add up. */
 export const countsOf = (progress: typeof Counts.Type) => {
   const { accepted, cancelled = 0, dead, delivered, expired, gone, retrying } = progress
   const fates = { delivered, waiting: waiting(progress), retrying, expired, dead, gone }
   return { accepted, ...fates, ...(cancelled > 0 && { cancelled }) }
-}
-
-interface ServiceDraft {
-  readonly fates: MutableCountsBy
-  readonly durations: Array<number>
-}
-
-/** Details that are counted on: what changes is a copy. */
-interface Draft {
-  readonly reasons: MutableCountsBy
-  readonly services: Record<string, typeof ServiceDetails.Type>
-  readonly copies: Map<string, ServiceDraft>
-  first: number
-  last: number
-}
-
-/** Counts results. `isRetry`: of pushes that were retrying. */
-export const evolveDetails = (
-  { firstDeliveredAt, lastDeliveredAt, reasons, services }: Details,
-  results: ReadonlyArray<PushResult>,
-  isRetry: boolean
-): Details => {
-  const draft: Draft = {
-    reasons: { ...reasons },
-    services: { ...services },
-    copies: new Map(),
-    first: firstDeliveredAt ?? Number.POSITIVE_INFINITY,
-    last: lastDeliveredAt ?? 0
-  }
-  for (const result of results) count(draft, result, isRetry)
-  const times = { firstDeliveredAt: draft.first, lastDeliveredAt: draft.last }
-  return {
-    reasons: draft.reasons,
-    services: draft.services,
-    ...(draft.last === 0 ? {} : times)
-  }
-}
-
-const count = (draft: Draft, result: PushResult, isRetry: boolean): void => {
-  const { at, fate, former, millis, reason, status } = result
-  const { reasons } = draft
-  const of = serviceIn(draft, pushServiceOf(result))
-  if (isRetry) {
-    add(of.fates, "retrying", -1)
-    if (former !== undefined) add(reasons, boundedWord(reasons, former.reason, reasonsMax), -1)
-  }
-  add(of.fates, fate, 1)
-  add(reasons, boundedWord(reasons, reason, reasonsMax), 1)
-  if (status !== undefined && millis > 0) addMillis(of.durations, millis)
-  if (fate !== "delivered") return
-  draft.first = Math.min(draft.first, at)
-  draft.last = Math.max(draft.last, at)
-}
-
-const serviceIn = ({ copies, services }: Draft, name: string): ServiceDraft => {
-  const word = boundedWord(services, name, servicesMax)
-  const known = copies.get(word)
-  if (known !== undefined) return known
-  const { durations = [], fates } = services[word] ?? {}
-  const copy = { fates: { ...fates }, durations: [...durations] }
-  services[word] = copy
-  copies.set(word, copy)
-  return copy
-}
-
-type MutableCountsBy = Record<string, number>
-
-const otherWord = "other"
-
-/**
- * The word that a word is counted as: itself, or `other` if it is new and there are `max` already.
- * Messages choose the words, and what is stored of them is bounded.
- */
-const boundedWord = (known: object, word: string, max: number): string =>
-  Object.hasOwn(known, word) || Object.keys(known).length < max ? word : otherWord
-
-const add = (counts: MutableCountsBy, word: string, by: number): void => {
-  counts[word] = (counts[word] ?? 0) + by
-}
-
-const step = Math.log(1.17)
-const millisAt = (place: number): number => Math.round(Math.exp(step * place))
-
-/** Counts a duration from 1 ms on. */
-export const addMillis = (durations: Array<number>, millis: number): void => {
-  const place = Math.round(Math.log(millis) / step)
-  if (durations.length === 0) durations.push(place)
-  while (place < durations[0]!) durations.splice(0, 1, durations[0]! - 1, 0)
-  const i = place - durations[0]! + 1
-  while (durations.length <= i) durations.push(0)
-  durations[i]! += 1
-}
-
-/**
- * The duration that a share of all counted ones does not exceed, within 10 %. Undefined: none is
- * counted.
- */
-export const quantile = (all: ReadonlyArray<Durations>, share: number): number | undefined => {
-  const places = all
-    .flatMap(([first = 0, ...counts]) => counts.map((count, i) => [first + i, count] as const))
-    .sort(([a], [b]) => a - b)
-  let left = share * places.reduce((sum, [, count]) => sum + count, 0)
-  const found = places.find(([, count]) => {
-    left -= count
-    return left <= 0
-  })
-  return found && millisAt(found[0])
 }
 
 interface Attempt {

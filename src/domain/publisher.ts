@@ -9,8 +9,8 @@ export const PublisherDelete = Schema.Struct({ principal: Schema.String, at: Tim
 
 /** A registrar may register on a channel that is closed to others. */
 export type PublisherCommand =
-  | ({ readonly type: "publisher.put/1" | "registrar.put/1" } & typeof PublisherPut.Type)
-  | ({ readonly type: "publisher.delete/1" | "registrar.delete/1" } & typeof PublisherDelete.Type)
+  | ({ readonly type: "publisher.put" | "registrar.put" } & typeof PublisherPut.Type)
+  | ({ readonly type: "publisher.delete" | "registrar.delete" } & typeof PublisherDelete.Type)
 
 /** Whether a message is a command that grants or revokes a right on a channel. */
 export const isPublisherCommand = (message: {
@@ -142,7 +142,7 @@ export const foldPublishers = (
   const list = type.startsWith("registrar.") ? "registrars" : "principals"
   const others = publishers[list].filter((each) => each !== principal)
   const without = { ...publishers, seq, [list]: others }
-  if (type.endsWith(".delete/1")) return { publishers: without }
+  if (type.endsWith(".delete")) return { publishers: without }
   const isFull = without.principals.length + without.registrars.length >= publishersMax
   const reason = principalFault(principal) ?? (isFull ? fullFault : undefined)
   if (reason !== undefined) return { publishers: passOverInPublishers(publishers, seq), reason }

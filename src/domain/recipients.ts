@@ -53,8 +53,9 @@ export const Direct = Schema.Struct({
 const partBytesMax = 24 * 1024
 
 /**
- * Cuts recipients and variants into parts of messages. Variants come last: with the first of them,
- * a reader has all recipients, and reads no further parts to know them.
+ * Cuts recipients and variants into parts of messages. Variants come last, in the order of their
+ * tags: with the first of them, a reader has all recipients, and reads no further parts to know
+ * them, and lists show the first one.
  */
 export const partsOf = (
   { channels, except, users }: Recipients,
@@ -63,7 +64,8 @@ export const partsOf = (
   type Part = Record<string, Array<unknown> | Record<string, unknown>>
   const parts: Array<Part> = [{}]
   let bytes = 0
-  for (const [name, whole] of Object.entries({ channels, users, except, data_by_locale }))
+  const variants = Object.fromEntries(sortedVariants(data_by_locale))
+  for (const [name, whole] of Object.entries({ channels, users, except, data_by_locale: variants }))
     for (const [key, item] of Object.entries<unknown>(whole)) {
       const size = Buffer.byteLength(JSON.stringify({ [key]: item }))
       if (bytes + size > partBytesMax) {
@@ -92,6 +94,23 @@ export const variantsIn = (
   parts: ReadonlyArray<DirectPart>
 ): NonNullable<BroadcastBody["data_by_locale"]> =>
   Object.fromEntries(parts.flatMap(({ data_by_locale = {} }) => Object.entries(data_by_locale)))
+
+type Variants = NonNullable<BroadcastBody["data_by_locale"]>
+
+const sortedVariants = (variants: Variants) =>
+  Object.entries(variants).sort(([a], [b]) => (a < b ? -1 : 1))
+
+/**
+ * The data that stands for a broadcast where one is shown: `data`, or the first variant in the
+ * order of the tags. Undefined: its pushes carry no payload.
+ */
+export const firstData = ({
+  data,
+  data_by_locale = {}
+}: Pick<BroadcastBody, "data" | "data_by_locale">): BroadcastBody["data"] =>
+  [data, ...sortedVariants(data_by_locale).map(([, variant]) => variant)].find(
+    (each) => each !== undefined && Object.keys(each).length > 0
+  )
 
 /** The users of a shard, each once. `registered`: those on its channels. */
 export const usersIn = (

@@ -14,9 +14,19 @@ export const RegistrationPut = Schema.Struct({
 })
 export const RegistrationDelete = Schema.Struct({ user: Schema.String, at: Timestamp })
 
+/**
+ * Since when a channel has users, and when its count changed last, as the messages of a user said
+ * who was erased. Holds for a channel that began at `upTo` or before.
+ */
+export const ChannelBegun = Schema.Struct({
+  since: Schema.Int,
+  lastModified: Timestamp,
+  upTo: Schema.Int
+})
+
 export type RegistrationCommand =
-  | ({ readonly type: "registration.put/1" } & typeof RegistrationPut.Type)
-  | ({ readonly type: "registration.delete/1" } & typeof RegistrationDelete.Type)
+  | ({ readonly type: "registration.put" } & typeof RegistrationPut.Type)
+  | ({ readonly type: "registration.delete" } & typeof RegistrationDelete.Type)
 
 /**
  * The value of a key in the bucket `registrations`. With `on` false, the registration ended: the
@@ -90,7 +100,7 @@ export const foldRegistration = (
 ): { readonly registration: Registration; readonly reason?: string } => {
   if (registration !== undefined && seq <= registration.seq) return { registration }
   const was = registration?.on ? registration.since : 0
-  const on = command.type === "registration.put/1"
+  const on = command.type === "registration.put"
   if (on && was > 0) return { registration: registration! }
   if (on && count >= (command.registrationsMax ?? Number.POSITIVE_INFINITY)) {
     return {
@@ -139,7 +149,7 @@ export const evolveChannel = (
     return { v: 1, seq, since: seq, registrations: 1, lastModified: Math.max(1, command.at) }
   }
   // Rejected.
-  if (command.type === "registration.put/1" && !registration.on) return channel
+  if (command.type === "registration.put" && !registration.on) return channel
   return {
     v: 1,
     seq,
@@ -147,6 +157,21 @@ export const evolveChannel = (
     registrations: channel.registrations + change,
     lastModified:
       change === 0 ? channel.lastModified : Math.max(channel.lastModified + 1, command.at)
+  }
+}
+
+/** Counts with what `channel.begun` says of them. Without an erasure they say so themselves. */
+export const withBegin = (
+  channel: ChannelRegistrations,
+  { lastModified, since, upTo }: typeof ChannelBegun.Type
+): ChannelRegistrations => {
+  if (channel.registrations === 0 || channel.since > upTo) return channel
+  const isSame = channel.since <= since && channel.lastModified >= lastModified
+  if (isSame) return channel
+  return {
+    ...channel,
+    since: Math.min(channel.since, since),
+    lastModified: Math.max(channel.lastModified, lastModified)
   }
 }
 

@@ -133,7 +133,7 @@ const planLater = Effect.fnUntraced(function* ({ at, message, seq }: Delivery, b
   if (stored === undefined) return never("the broadcast is not in the log")
   return yield* plan(stored, {
     ...change.schedule,
-    isEnd: change.type === "broadcast.cancelled/1",
+    isEnd: change.type === "broadcast.cancelled",
     seq,
     at
   })
@@ -145,7 +145,7 @@ const reject = Effect.fnUntraced(function* (
 ) {
   const body = { broadcast: seq, subject, reason, at: yield* Clock.currentTimeMillis }
   const log = yield* EventLog
-  yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected/1", body })
+  yield* log.once("log", { subject: subjects.rejected(seq), type: "broadcast.rejected", body })
   commandRejected("planner")
   yield* rejections({ broadcast: seq, reason })
   return never(reason)
@@ -171,11 +171,11 @@ const planOf = Effect.fnUntraced(function* (
   const log = yield* EventLog
   const subject = subjects.plan(ref.channel as ChannelToken, ref.broadcast)
   const body = yield* newPlan(ref, given, people, applied)
-  return yield* log.append("work", { subject, type: "plan/1", body, expect: 0 }).pipe(
+  return yield* log.append("work", { subject, type: "plan", body, expect: 0 }).pipe(
     Effect.as(body),
     Effect.catchTag("AppendConflict", () =>
       Effect.flatMap(log.last("work", subject), (stored) => {
-        if (stored?.message.type !== "plan/1") return Effect.succeed(body)
+        if (stored?.message.type !== "plan") return Effect.succeed(body)
         // The number belonged to another broadcast in a WORK that was restored from a later copy.
         return isSameTime(stored.message.acceptedAt, given.acceptedAt)
           ? Effect.succeed(stored.message)
@@ -232,7 +232,7 @@ const appendJobs = Effect.fnUntraced(function* (
     (shard) =>
       log.once("work", {
         subject: subject(ref.broadcast, shard),
-        type: "shard/1",
+        type: "shard",
         body: { ...ref, shard, floor, ...(stride === undefined ? {} : { stride }) }
       }),
     { concurrency: appendConcurrency, discard: true }

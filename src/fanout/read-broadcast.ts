@@ -6,7 +6,6 @@ import {
   expiresAtOf,
   fitsOnePush,
   isOwnSource,
-  laterStart,
   pauseWhenError,
   pauseWhenHeader,
   pauseWhenOf,
@@ -14,16 +13,15 @@ import {
   payloadHeader,
   publisherOf,
   readHeaders,
-  redrivesHeader,
-  startError,
-  startHeader
+  redrivesHeader
 } from "#domain/broadcast.ts"
+import { delayError, laterStart, startError, startHeader } from "#domain/broadcast-start.ts"
 import type { ShardJob } from "#domain/job.ts"
 import type { Plan } from "#domain/outcome.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { streams } from "#streams/index.ts"
 import { parseBroadcast } from "#streams/subjects.ts"
-import { channelBytesMax, directToken } from "#streams/tokens.ts"
+import { channelBytesMax, directToken, isDirect } from "#streams/tokens.ts"
 
 const noChannel =
   `the subject names no channel: an id is 1 to ${channelBytesMax} bytes without a slash, ` +
@@ -33,6 +31,8 @@ const noChannel =
 export const isOwn = ({ subject }: Stored): boolean =>
   isOwnSource(parseBroadcast(subject)?.source ?? "")
 const notOwn = "only Bellcast itself publishes broadcasts to users or to several channels"
+
+const testToChannel = "a test goes to users alone, never to a channel"
 
 const noParts = `${streams.log.name} lacks a part of the broadcast before it`
 
@@ -77,8 +77,8 @@ const idIn = (text: string | undefined): number | undefined => broadcastIdIn(tex
 
 const headerErrors = (
   { at, header }: Stored,
-  source: string,
-  errors: Headers["errors"]
+  { channel, source }: Place,
+  { errors, headers }: Headers
 ): ReadonlyArray<string> => {
   const [start, redrives] = [header(startHeader), header(redrivesHeader)]
   const pauseWhen = header(pauseWhenHeader)
@@ -86,10 +86,14 @@ const headerErrors = (
   // become longer ago, and a clock that differs may make 30 days longer ahead.
   const isChecked = start === undefined || isOwnSource(source)
   const error = isChecked ? undefined : startError(start, at)
+  const delay = delayError(header)
   return [
     ...errors.map(({ description }) => description),
     ...(error === undefined ? [] : [`${startHeader}: ${error}`]),
+    ...(delay === undefined ? [] : [delay]),
     ...(pauseWhen === undefined || pauseWhenOf(pauseWhen) !== undefined ? [] : [pauseWhenError]),
+    // Lists leave tests out: nothing that goes to a channel must hide there.
+    ...(headers.test === true && channel !== directToken ? [testToChannel] : []),
     ...(redrives === undefined || idIn(redrives) !== undefined
       ? []
       : [`${redrivesHeader} must be the id of a broadcast`])
@@ -97,18 +101,15 @@ const headerErrors = (
 }
 
 /** The reason why a message at a place is no broadcast that can be sent; undefined: it is one. */
-const reasonOf = (
-  stored: Stored,
-  { channel, source }: Place,
-  errors: Headers["errors"]
-): string | undefined => {
-  const isDirect = channel === directToken
-  if (isDirect && !isOwnSource(source)) return notOwn
+const reasonOf = (stored: Stored, place: Place, headers: Headers): string | undefined => {
+  const { channel, source } = place
+  const isOfBellcast = isDirect(channel)
+  if (isOfBellcast && !isOwnSource(source)) return notOwn
   const { message } = stored
   if (message.type === "malformed") return message.reason
-  if (message.type !== (isDirect ? "direct/1" : "broadcast/1"))
+  if (message.type !== (isOfBellcast ? "direct" : "broadcast"))
     return `${message.type} is no broadcast on this subject`
-  return headerErrors(stored, source, errors).join("; ") || undefined
+  return headerErrors(stored, place, headers).join("; ") || undefined
 }
 
 /** `start`: undefined where the broadcast starts when it is accepted. */
@@ -116,11 +117,11 @@ export const readBroadcast = (stored: Stored, start?: Start): Wanted | Rejected 
   const { header } = stored
   const place = parseBroadcast(stored.subject)
   if (place === undefined) return { reason: noChannel }
-  const { errors, headers } = readHeaders(header)
-  const reason = reasonOf(stored, place, errors)
+  const headers = readHeaders(header)
+  const reason = reasonOf(stored, place, headers)
   if (reason !== undefined) return { reason }
-  const { topic, ttlSeconds, urgency } = headers
-  const rate = start?.rate ?? headers.rate
+  const { topic, ttlSeconds, urgency } = headers.headers
+  const rate = start?.rate ?? headers.headers.rate
   const redrives = idIn(header(redrivesHeader))
   const former = place.source === "redrive" ? idIn(header(payloadHeader)) : undefined
   const payload = start?.payload ?? former

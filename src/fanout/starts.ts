@@ -4,7 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type Scheduled, States, soonMillis } from "#broadcasts/states.ts"
-import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast.ts"
+import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import { runForever } from "#nats/connection/again.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -27,7 +27,7 @@ export const schedule = Effect.fnUntraced(function* (
   const at = yield* Clock.currentTimeMillis
   const body = { broadcast, channel, run: 0, by, at, schedule: later }
   const subject = subjects.state(broadcast)
-  yield* (yield* EventLog).once("log", { subject, type: "broadcast.scheduled/1", body })
+  yield* (yield* EventLog).once("log", { subject, type: "broadcast.scheduled", body })
   return undefined
 })
 
@@ -82,7 +82,7 @@ const startOne = Effect.fnUntraced(function* ({ broadcast, channel, schedule, se
   const subject = subjects.state(broadcast)
   // After a conflict, another process started the broadcast, or somebody changed it.
   yield* Effect.catchTag(
-    log.append("log", { subject, type: "broadcast.started/1", body, expect: seq }),
+    log.append("log", { subject, type: "broadcast.started", body, expect: seq }),
     "AppendConflict",
     () => Effect.void
   )

@@ -9,14 +9,15 @@ import { broadcastPost, directPost } from "./broadcasts/publish.ts"
 import { pushesGet } from "./broadcasts/pushes.ts"
 import { redrivePost } from "./broadcasts/redrive.ts"
 import { testPost } from "./broadcasts/test-post.ts"
+import { timelineGet } from "./broadcasts/timeline.ts"
 import { channelGet, memberDelete, memberPut, membersGet } from "./channels/channel.ts"
-import {
-  registrationDelete,
-  registrationPut,
-  registrationsGet,
-  userDelete
-} from "./channels/registration.ts"
+import { channelsGet } from "./channels/channel-list.ts"
+import { registrationDelete, registrationPut, registrationsGet } from "./channels/registration.ts"
+import { consoleEndpoints } from "./console.ts"
 import { demoEndpoints } from "./demo.ts"
+import { draftDelete, draftGet, draftPut } from "./drafts/draft.ts"
+import { draftsGet } from "./drafts/draft-list.ts"
+import { draftPublishPost } from "./drafts/draft-publish.ts"
 import {
   openidLoginGet,
   openidTokenGet,
@@ -37,6 +38,7 @@ import {
 import { listDelete, listGet, userListDelete } from "./subscriptions/subscription-list.ts"
 import { subscriptionPost } from "./subscriptions/subscription-post.ts"
 import { subscriptionReplace } from "./subscriptions/subscription-replace.ts"
+import { namedUserDelete, userDelete } from "./users/erase.ts"
 import { restorePost } from "./users/restore.ts"
 import { userGet } from "./users/user.ts"
 import { vapidPublicKeyGet } from "./vapid-public-keys.ts"
@@ -60,8 +62,9 @@ const api = [
   }),
   endpoint("user-subscription-list", "/users/:user/subscriptions", { DELETE: userListDelete }),
   endpoint("restore", "/users/:user/subscriptions/:id/restore", { POST: restorePost }),
-  endpoint("user", "/users/:user", { GET: userGet }),
+  endpoint("user", "/users/:user", { GET: userGet, DELETE: namedUserDelete }),
   endpoint("test", "/subscriptions/:id/test", { POST: testPost }),
+  endpoint("channels", "/channels", { GET: channelsGet }),
   endpoint("channel", "/channels/:channel", { POST: broadcastPost, GET: channelGet }),
   endpoint("registration", "/channels/:channel/registration", {
     PUT: registrationPut,
@@ -81,12 +84,16 @@ const api = [
     PATCH: broadcastPatch
   }),
   endpoint("redrive", "/broadcasts/:broadcast/redrive", { POST: redrivePost }),
+  endpoint("drafts", "/drafts", { GET: draftsGet }),
+  endpoint("draft", "/drafts/:draft", { GET: draftGet, PUT: draftPut, DELETE: draftDelete }),
+  endpoint("draft-publish", "/drafts/:draft/publish", { POST: draftPublishPost }),
   endpoint("dead", "/dead", { GET: deadGet }),
   endpoint("events", "/broadcasts/:broadcast/events", { GET: eventsGet }),
   endpoint("channel-broadcast-events", "/channels/:channel/broadcasts/:broadcast/events", {
     GET: channelEventsGet
   }),
   endpoint("pushes", "/broadcasts/:broadcast/pushes", { GET: pushesGet }),
+  endpoint("timeline", "/broadcasts/:broadcast/timeline", { GET: timelineGet }),
   endpoint("vapid-public-key", "/vapid-public-key", { GET: vapidPublicKeyGet }),
   ...fileEndpoints,
   endpoint("heartbeat", "/__heartbeat__", { GET: heartbeatGet }),
@@ -102,13 +109,21 @@ const api = [
   endpoint("batch", "/batch", { POST: batchPost })
 ]
 
-const withDemo = [...api, ...demoEndpoints]
+const everything = [...api, ...consoleEndpoints(true), ...demoEndpoints]
 
 /** The services that any of the endpoints needs. */
-type Needs = NeedsOf<(typeof withDemo)[number]>
+type Needs = NeedsOf<(typeof everything)[number]>
 
 export const endpoints: ReadonlyArray<Endpoint<Needs>> = api
 
-/** All endpoints and, in development, the demo, which is no part of the API. */
-export const endpointsIn = (isDevelopment: boolean): ReadonlyArray<Endpoint<Needs>> =>
-  isDevelopment ? withDemo : api
+const withConsole = [...api, ...consoleEndpoints(false)]
+const withDemo = [...api, ...demoEndpoints]
+
+/** All endpoints and, where they are served, the console and the demo: no parts of the API. */
+export const endpointsIn = (
+  isDevelopment: boolean,
+  hasConsole: boolean
+): ReadonlyArray<Endpoint<Needs>> => {
+  if (isDevelopment) return hasConsole ? everything : withDemo
+  return hasConsole ? withConsole : api
+}

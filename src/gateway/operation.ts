@@ -33,7 +33,7 @@ export interface Operation<I, R> extends http.OperationRules {
    * the operation checks what the caller may. `publisher`: a caller who may publish to the channel
    * in the path, by the settings or by an operator's permission. `operator`: an operator. `viewer`:
    * such a publisher, or an operator. `users`: a caller with the right to name users, who must be a
-   * publisher, too, where the path has a channel.
+   * publisher, too, where the path has a channel. `eraser`: an operator, or such a caller.
    */
   readonly access:
     | "anyone"
@@ -44,6 +44,7 @@ export interface Operation<I, R> extends http.OperationRules {
     | "operator"
     | "viewer"
     | "users"
+    | "eraser"
   /** Whether Accept must allow JSON. */
   readonly negotiates?: boolean
   /** When Content-Type must be JSON: always when it is given, or only with a body. */

@@ -29,6 +29,12 @@ const movesPerHourMax = 30
  */
 const renewalsPerMinuteMax = 60
 
+/**
+ * Bytes of drafts that a user stores in an hour: the largest one, saved every 10 s. Apart from
+ * broadcasts, so that who writes may always send.
+ */
+const draftBytesPerHourMax = 16 * 1024 ** 2
+
 /** The most addresses, and the most users, in memory: about 150 bytes each. */
 const keysMax = 20_000
 
@@ -85,6 +91,8 @@ export class RequestRates extends Context.Service<
     readonly ofChange: (change: StoredChange) => Effect.Effect<void, Refused>
     /** Counts bytes of LOG for the broadcasts of a publisher. */
     readonly ofBroadcasts: Pick<Limit, "count" | "giveBack">
+    /** Counts bytes of LOG for the drafts that a user stores. */
+    readonly ofDrafts: Admit
     /** Counts a registration of another user, of the caller who makes it. */
     readonly ofMember: Admit
     /** Counts that a change, which was counted before, moves a subscription to a user. */
@@ -120,6 +128,7 @@ export class RequestRates extends Context.Service<
             ...(is.isMove ? [[moves, user] as const] : [])
           ]),
         ofBroadcasts: broadcastBytesOf(settings),
+        ofDrafts: draftBytes().count,
         ofMember: limitOf(
           "too-many-members",
           settings.membersPerCallerPerHourMax,
@@ -180,6 +189,13 @@ const broadcastBytesOf = ({
       "(BELLCAST_BROADCAST_BYTES_PER_PUBLISHER_PER_HOUR_MAX)"
   )
 
+const draftBytes = (): Limit =>
+  limitOf(
+    "too-many-draft-bytes",
+    draftBytesPerHourMax,
+    "drafts are refused: those of a user take too many bytes"
+  )
+
 const movesOfUser = (): Limit =>
   limitOf(
     "too-many-moves",
@@ -226,6 +242,7 @@ const windowMillis = {
   "too-many-requests": 60_000,
   "too-many-changes": 3_600_000,
   "too-many-broadcast-bytes": 3_600_000,
+  "too-many-draft-bytes": 3_600_000,
   "too-many-new-channels": 3_600_000,
   "too-many-moves": 3_600_000,
   "too-many-new-users": 3_600_000,
@@ -290,6 +307,7 @@ const needs = {
   broadcast: { grows: [log, streams.work.name, ...of("broadcasts")] },
   /** A broadcast of a user, who must leave its share of LOG to publishers. */
   test: { grows: [log, streams.work.name, ...of("broadcasts")] },
+  draft: { grows: [log, ...of("drafts")] },
   registration: { grows: [log, ...of("registrations")], rewrites: of("channels") },
   /** The first registration in a channel. */
   channel: { grows: [log, ...of("registrations", "channels")] },

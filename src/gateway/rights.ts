@@ -19,6 +19,17 @@ export const mayPublish = Effect.fnUntraced(function* (caller: Caller, channel: 
   return yield* isGranted("principals", caller, channel)
 })
 
+/**
+ * The patterns of channels on which a caller may publish by the settings or a token.
+ * `mayBeGranted`: grants may name further channels.
+ */
+export const publishPatterns = Effect.fnUntraced(function* ({ principals, rights }: Caller) {
+  if (rights !== undefined) return { patterns: rights.channels, mayBeGranted: false }
+  const { channelWritePrincipals } = yield* Settings
+  const own = channelWritePrincipals.filter(({ principal }) => principals.includes(principal))
+  return { patterns: own.map(({ channels }) => channels), mayBeGranted: true }
+})
+
 /** Whether a caller may register. A channel is open to everybody unless a setting closes it. */
 export const mayRegister = Effect.fnUntraced(function* (caller: Caller, channel: string) {
   const { channelRegisterPrincipals: rules } = yield* Settings
@@ -43,6 +54,17 @@ export const maySend = Effect.fnUntraced(function* (
   for (const channel of channels) if (!(yield* mayPublish(caller, channel))) return false
   return true
 })
+
+/** `maySend` for many objects of one caller's request, which ask for the same few rights. */
+export const remembering = (): typeof maySend => {
+  const known = new Map<string, boolean>()
+  return Effect.fnUntraced(function* (...[who, channels, users]: Parameters<typeof maySend>) {
+    const key = JSON.stringify([channels, users])
+    const isAllowed = known.get(key) ?? (yield* maySend(who, channels, users))
+    known.set(key, isAllowed)
+    return isAllowed
+  })
+}
 
 /** Whether the settings or a token give a caller a right to publish, on whatever channel. */
 export const hasRights = Effect.fnUntraced(function* (caller: Caller) {

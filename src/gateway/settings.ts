@@ -2,7 +2,7 @@
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
-import { address, addresses, originPattern, pageUrl } from "#settings/addresses.ts"
+import { address, addresses, originPattern, ownPagesOrigin, pageUrl } from "#settings/addresses.ts"
 import { everySetting, type Values } from "#settings/every-setting.ts"
 import { checkedText, within, words } from "#settings/values.ts"
 import { rangeError } from "./client-address.ts"
@@ -83,7 +83,7 @@ export const gatewaySettings = {
   ).pipe(withDefault(3_600)),
   /**
    * Registrations of one user, and of one address, that begin a channel, in an hour. At most
-   * 1,250 bytes of the bucket `channels` (128 MiB) each: 80 fill it in 53 days. 0: no limit. Each
+   * 1,980 bytes of the bucket `channels` (192 MiB) each: 80 fill it in 50 days. 0: no limit. Each
    * process counts for itself.
    */
   newChannelsPerHourMax: within("BELLCAST_NEW_CHANNELS_PER_HOUR_MAX", 0, 10_000_000).pipe(
@@ -128,6 +128,12 @@ export const gatewaySettings = {
   publicHeartbeat: flag("BELLCAST_PUBLIC_HEARTBEAT", true),
   /** Whether GET /__api__ answers. */
   publicApiDescription: flag("BELLCAST_PUBLIC_API_DESCRIPTION", true),
+
+  /**
+   * The origin on whose host the console is served, so on no other. None: no console, but in
+   * development, where every address of the service has it.
+   */
+  consoleOrigin: Config.option(address("BELLCAST_CONSOLE_ORIGIN", ownPagesOrigin)),
 
   /** Origins whose pages may call: shell patterns, separated by blanks or commas. */
   corsOrigins: addresses("BELLCAST_CORS_ORIGINS", originPattern).pipe(withDefault(["*"])),

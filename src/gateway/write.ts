@@ -100,12 +100,12 @@ export const changeList = <E = never, R = never>(
     {
       places: [{ bucket: "subscriptions", key }],
       growthOf: (list, command) =>
-        command.type === "subscription.put/1" && growsList(list, command)
+        command.type === "subscription.put" && growsList(list, command)
           ? "subscription"
           : "renewal",
       subject: subjects.subscription(user),
       seqOf: ({ seq }) => seq,
-      lags: false,
+      isStored: (list) => list !== emptyList,
       read: listOf(user),
       evolve: evolveList,
       refusal: "held-by-another"
@@ -136,7 +136,7 @@ export const changeRegistration = <E, R>(
       growthOf: () => "registration",
       subject: subjects.registration(channel, user),
       seqOf: (registration) => registration?.seq ?? 0,
-      lags: true,
+      isStored: (registration) => registration !== undefined,
       read: valueAt("registrations", key),
       evolve: evolveRegistration,
       refusal: "too-many-registrations"
@@ -167,11 +167,8 @@ interface Kind<S, C extends Command> {
   readonly growthOf: (state: S, command: C) => Growth
   readonly subject: string
   readonly seqOf: (state: S) => number
-  /**
-   * Whether the sequence of a state may be behind that of the last command: entries are forgotten,
-   * or some commands change nothing.
-   */
-  readonly lags: boolean
+  /** Whether a state that expects 0 is stored: the projector does not look for one otherwise. */
+  readonly isStored: (state: S) => boolean
   readonly read: Effect.Effect<S, NatsUnavailable, Buckets>
   readonly evolve: (state: S, command: C, seq: number) => S
   /** The error of a put that the projection rejects, as another command came before it. */
@@ -199,7 +196,7 @@ const conflictBudgetMillis = 5_000
 const conflictDelayMillis = 10
 
 /** The response to a write, or 409 when conflicts use up its time. */
-const change = Effect.fn("Gateway.write")(function* <S, C extends Command, E, R>(
+const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   kind: Kind<S, C>,
   writer: Writer,
   decide: Write<S, C, E, R>["decide"]
@@ -228,7 +225,12 @@ const change = Effect.fn("Gateway.write")(function* <S, C extends Command, E, R>
       return yield* refuse("too-many-writes")
     }
     yield* Effect.sleep(conflictDelayMillis)
-    if (kind.lags) write.includedSeq = yield* lastApplied(kind)
+    // The sequence of a state may be behind that of the last command: entries are forgotten, users
+    // are erased, and some commands change nothing.
+    const last = yield* lastApplied(kind)
+    // LOG has nothing on the subject any more, so what was expected before says nothing.
+    if (last === 0) write.conflictSeq = -1
+    write.includedSeq = last ?? 0
   }
 })
 
@@ -244,7 +246,7 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   if (decision._tag === "Unchanged") return decision.response
   const { command, response } = decision
   yield* checkQuotas(write, decision, state)
-  const seq = yield* append(write, decision, expect)
+  const seq = yield* append(write, decision, expect, kind.isStored(state))
   if (seq === undefined) return undefined
   yield* awaitApplied(kind.places, command, seq, kind.refusal)
   return response(kind.evolve(state, command, seq))
@@ -276,7 +278,7 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   }
   if (user !== writer.user!.user) {
     // An operator may give many subscriptions back at once.
-    if (command.type === "registration.put/1") yield* rates.ofMember(user)
+    if (command.type === "registration.put") yield* rates.ofMember(user)
     write.counted = "change"
     return
   }
@@ -295,18 +297,23 @@ const checkQuotas = Effect.fnUntraced(function* <S, C extends Command, E, R>(
 })
 
 const isPut = ({ type }: Command): boolean =>
-  type.endsWith(".put/1") || type === "subscription.renewable/1"
+  type.endsWith(".put") || type === "subscription.renewable"
 
 /** Appends a command that expects a sequence. Its own sequence, or undefined after a conflict. */
 const append = <S, C extends Command, E, R>(
   { kind: { subject }, writer }: Write<S, C, E, R>,
   { by = anotherCaller(writer), command }: Change<S, C>,
-  expect: number
+  expect: number,
+  isStored: boolean
 ) => {
   const { type, ...body } = command
   const headers = by === undefined ? {} : { headers: byHeaders(by) }
-  const message = { subject, type, body, expect, ...headers } as unknown as Append<C["type"]>
-  return Effect.flatMap(EventLog, (log) => log.append("log", message)).pipe(
+  // Names the subject where 0 does not mean that there is no entry.
+  const expectation = expect === 0 && isStored ? { expect, expectOn: subject } : { expect }
+  const message = { subject, type, body, ...expectation, ...headers }
+  return Effect.flatMap(EventLog, (log) =>
+    log.append("log", message as unknown as Append<C["type"]>)
+  ).pipe(
     Effect.map(({ seq }) => seq),
     Effect.catchTag("AppendConflict", () => Effect.succeed(undefined))
   )
@@ -333,7 +340,7 @@ const awaitApplied = Effect.fnUntraced(function* (
   const rejected = yield* (yield* EventLog).last("log", subjects.rejected(seq))
   if (rejected === undefined) return
   const { message } = rejected
-  const isFull = message.type === "command.rejected/1" && message.reason === sharedIsFull
+  const isFull = message.type === "command.rejected" && message.reason === sharedIsFull
   return yield* refuse(isFull ? "no-room" : refusal)
 })
 
@@ -345,8 +352,8 @@ const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: n
 })
 
 /**
- * The sequence of the last command on the subject, once the bucket shows what it changed; 0: the
- * bucket has no room for that.
+ * The sequence of the last command on the subject, once the bucket shows what it changed; 0: LOG
+ * has none; undefined: the bucket has no room.
  */
 const lastApplied = Effect.fnUntraced(function* <S, C extends Command>({
   places: [{ bucket }],
@@ -354,5 +361,5 @@ const lastApplied = Effect.fnUntraced(function* <S, C extends Command>({
 }: Kind<S, C>) {
   const seq = (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
   const { short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
-  return short.includes(bucket) ? 0 : seq
+  return short.includes(bucket) ? undefined : seq
 })

@@ -8,6 +8,7 @@ import { natsPolicy, nobodyIdFault } from "#domain/publisher.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { authenticated, authenticationsOf } from "#telemetry/request-metrics.ts"
 import { kinds } from "./kinds.ts"
+import { LinkRefused, sessionPrefix } from "./login/links.ts"
 import { ownPolicy } from "./policies/own-module.ts"
 import { ownTokenPrefix } from "./policies/token.ts"
 import type { Policy } from "./policy.ts"
@@ -71,12 +72,28 @@ export interface Asking
 
 type Failure = IdentityUnavailable | TooManyFailures
 
+/** A session of the console, as the page gets it. */
+export interface ConsoleSession {
+  readonly token: string
+  /** The user's id, with its policy. */
+  readonly id: string
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
 export class Identity extends Context.Service<
   Identity,
   {
     /** Fails when no policy knows the caller and one could not say. */
     readonly identify: (asking: Asking) => Effect.Effect<Identified, Failure>
     readonly policies: ReadonlyArray<Policy>
+    /** Opens a session of the console for the token of a site's link, once. */
+    readonly openSession: (
+      token: string,
+      address: string
+    ) => Effect.Effect<ConsoleSession, LinkRefused | Failure>
+    /** Ends a session of the console; false: the credentials are none. */
+    readonly closeSession: (asking: Asking) => Effect.Effect<boolean, IdentityUnavailable>
     /** The user of an id, in which a mail address may stand; undefined: there is none. */
     readonly userOf: (id: string) => User | undefined
     /** Whether `userOf` finds a user, at a tenth of its cost. */
@@ -119,7 +136,13 @@ export class Identity extends Context.Service<
         if (failure !== undefined) return yield* failure
         return { caller: undefined, invalid: invalidOf(policies, credentials, asked) }
       })
-      return Identity.of({ identify, policies, ...makeUsers(secret, authPolicies) })
+      const consoleSessions = makeConsoleSessions(policies, failures, callerOf)
+      return Identity.of({
+        identify,
+        policies,
+        ...consoleSessions,
+        ...makeUsers(secret, authPolicies)
+      })
     })
   ).pipe(
     Layer.provide(Verifications.layer),
@@ -147,7 +170,7 @@ const candidates = (
     return policies.filter(({ bearer }) => bearer === undefined)
   const named = policies.filter(({ bearer }) => bearer?.kind === "local" && bearer.isFor(token))
   if (named.length > 0) return named
-  return token.startsWith(ownTokenPrefix)
+  return token.startsWith(ownTokenPrefix) || token.startsWith(sessionPrefix)
     ? []
     : policies.filter(({ bearer }) => bearer?.kind !== "local")
 }
@@ -261,6 +284,42 @@ const makeCallers = (secret: string) => {
     return { id, policy, verified, user: pseudonymOf(id), principals, ...(rights && { rights }) }
   }
 }
+
+const noPolicyForLink = new LinkRefused({
+  why: "invalid",
+  description: "No policy signed takes the token of this link"
+})
+
+/**
+ * The functions for sessions of the console. A link that is refused is a failure of its address.
+ */
+const makeConsoleSessions = (
+  policies: ReadonlyArray<Policy>,
+  failures: Failures["Service"],
+  callerOf: ReturnType<typeof makeCallers>
+): Pick<Identity["Service"], "closeSession" | "openSession"> => ({
+  openSession: Effect.fnUntraced(function* (token, address) {
+    // Links are new each time, so none of them was good before.
+    yield* failures.admit("", address)
+    const policy = policies.find(({ links }) => links?.isForLink(token))
+    const opened = policy?.links?.open(token) ?? noPolicyForLink
+    const {
+      known,
+      token: session,
+      until
+    } = yield* Effect.tapErrorTag(opened, "LinkRefused", () =>
+      Effect.flatMap(failures.count(address), (tooMany) => tooMany ?? Effect.void)
+    )
+    return { token: session, id: callerOf(policy!, known).id, until }
+  }),
+  closeSession: Effect.fnUntraced(function* (asking) {
+    const { scheme, token } = credentialsOf(asking)
+    const links = policies.find((policy) => policy.links?.isForSession(token))?.links
+    if (scheme !== "bearer" || links === undefined) return false
+    yield* links.close(token)
+    return true
+  })
+})
 
 /** The functions that read the id of a user, or one with a mail address in it. */
 const makeUsers = (secret: string, policies: ReadonlyArray<NamedPolicy>) => {

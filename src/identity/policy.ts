@@ -1,5 +1,6 @@
 // The interface of an authentication policy: one way to identify a caller by request headers.
 import type * as Effect from "effect/Effect"
+import type { Links } from "./login/links.ts"
 import type { LoginPages } from "./login/pages.ts"
 import type {
   Credentials,
@@ -42,6 +43,8 @@ export interface Policy {
   readonly isUp?: Effect.Effect<boolean>
   /** Login pages for browsers that have no token. */
   readonly pages?: LoginPages
+  /** Logins at the console by a link of a site. */
+  readonly links?: Links
 }
 
 /** The members that all policies for bearer tokens share. `url`: of their specification. */

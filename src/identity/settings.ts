@@ -26,9 +26,9 @@ export const policyKinds = [
 export type PolicyKind = (typeof policyKinds)[number]
 
 const namePattern = /^[a-z][a-z0-9-]{0,30}$/
-/** Principals, members of the heartbeat and other capabilities have these names. */
+/** Principals, pseudonyms, members of the heartbeat and capabilities have these names. */
 const reserved = [
-  ...["system", "group", "webpush", natsPolicy, importPolicy],
+  ...["system", "group", "webpush", "pseudonym", natsPolicy, importPolicy],
   ...["storage", "cache", "permission", "space", "delivery"]
 ]
 

@@ -35,19 +35,34 @@ export const unusedSweeps = 4
 
 /** The memory of one cache, or of several that divide it among themselves. */
 export class Share {
-  readonly bytesMax: number
+  #bytesMax: number
   bytes = 0
   /** Calls of `dropUnused` so far. Each entry has the number at which it was used last. */
   sweeps = 0
   readonly #holders: Array<(since: number) => void> = []
+  readonly #trims: Array<() => void> = []
 
   constructor(bytesMax: number) {
-    this.bytesMax = bytesMax
+    this.#bytesMax = bytesMax
   }
 
-  /** Adds a cache. `drop` drops the entries used last before a sweep, if they may be dropped. */
-  join(drop: (since: number) => void): void {
+  get bytesMax(): number {
+    return this.#bytesMax
+  }
+
+  /** Drops what is too much then, but for entries of which the next change makes the room. */
+  resize(bytesMax: number): void {
+    this.#bytesMax = bytesMax
+    for (const trim of this.#trims) trim()
+  }
+
+  /**
+   * Adds a cache. `drop` drops the entries used last before a sweep, if they may be dropped; `trim`
+   * the oldest, until the rest fits.
+   */
+  join(drop: (since: number) => void, trim?: () => void): void {
     this.#holders.push(drop)
+    if (trim !== undefined) this.#trims.push(trim)
   }
 
   get holders(): number {
@@ -62,7 +77,7 @@ export class Share {
 }
 
 export class CacheMemory {
-  readonly #bytesMax: number
+  #bytesMax: number
   readonly #shares = new Map<CacheName, Share>()
 
   /** `bytesMax`: the most that all caches may hold together. */
@@ -72,9 +87,19 @@ export class CacheMemory {
 
   /** Returns an empty share. It replaces a former one of the name, whose caches are gone. */
   share(name: CacheName): Share {
-    const share = new Share((this.#bytesMax * parts[name]) / 64)
+    const share = new Share(this.#bytesOf(name))
     this.#shares.set(name, share)
     return share
+  }
+
+  /** Changes the most that all caches may hold together. */
+  resize(bytesMax: number): void {
+    this.#bytesMax = bytesMax
+    for (const [name, share] of this.#shares) share.resize(this.#bytesOf(name))
+  }
+
+  #bytesOf(name: CacheName): number {
+    return (this.#bytesMax * parts[name]) / 64
   }
 
   /** Drops the entries that were not used since `unusedSweeps` sweeps. Returns their bytes. */
@@ -128,7 +153,10 @@ export class MemoryCache<V> {
   constructor(share: Share, replacedOneIn = replacedOneInDefault) {
     this.#share = share
     this.#replacedOneIn = replacedOneIn
-    share.join((since) => this.#dropUnused(since))
+    share.join(
+      (since) => this.#dropUnused(since),
+      () => this.#makeRoom(0)
+    )
   }
 
   /** The value of a key, unless it expired before `now`: milliseconds, by the clock of `until`. */
@@ -166,10 +194,7 @@ export class MemoryCache<V> {
     if (!this.#fits(bytesAbout) && ++this.#unplaced % this.#replacedOneIn !== 0) return
     const made = make()
     if (made.bytes > this.#share.bytesMax) return
-    for (const oldest of this.#kept.keys()) {
-      if (this.#fits(made.bytes)) break
-      this.drop(oldest)
-    }
+    this.#makeRoom(made.bytes)
     this.#kept.set(key, { ...made, until, usedIn: this.#share.sweeps })
     this.#share.bytes += made.bytes
   }
@@ -183,6 +208,13 @@ export class MemoryCache<V> {
 
   clear(): void {
     for (const key of [...this.#kept.keys()]) this.drop(key)
+  }
+
+  #makeRoom(bytes: number): void {
+    for (const oldest of this.#kept.keys()) {
+      if (this.#fits(bytes)) break
+      this.drop(oldest)
+    }
   }
 
   #fits(bytes: number): boolean {

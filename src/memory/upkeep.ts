@@ -4,6 +4,7 @@
 import { Session } from "node:inspector"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { Group } from "#children/group.ts"
 import { type Role, Settings } from "#config"
 import { gauge, memoryLimit } from "#telemetry/process-metrics.ts"
 import { CacheMemory, Caches, cacheNames, unusedSweeps } from "./cache-memory.ts"
@@ -24,11 +25,12 @@ const garbageMin = 24 * mebibyte
 const withoutCachesBytes = 192 * mebibyte
 
 /**
- * Bytes for the caches of a process that may have `limit` bytes: `wanted`, or what its work leaves.
- * An entry of a cache takes about twice its bytes, as garbage waits for the next collection.
+ * Bytes for the caches of processes that may have `limit` bytes together: `wanted`, or what their
+ * work leaves. An entry of a cache takes about twice its bytes, as garbage waits for the next
+ * collection.
  */
-export const cacheBytesWithin = (wanted: number, limit: number): number =>
-  Math.min(wanted, Math.max(0, Math.floor((limit - withoutCachesBytes) / 2)))
+export const cacheBytesWithin = (wanted: number, limit: number, processes = 1): number =>
+  Math.min(wanted, Math.max(0, Math.floor((limit - processes * withoutCachesBytes) / 2)))
 
 /** Mebibytes that a process needs: with fewer the kernel kills it in larger broadcasts. */
 const neededMebibytes = (roles: ReadonlyArray<Role>): number =>
@@ -144,7 +146,11 @@ export const cachesLayer = Layer.effect(
     const limit = memoryLimit()
     const warning = lowMemory(roles, cacheBytesMax, limit)
     if (warning !== undefined) yield* Effect.logWarning(warning)
-    const caches = new CacheMemory(cacheBytesWithin(cacheBytesMax, limit))
+    const caches = new CacheMemory(0)
+    const { divide, part, processes } = yield* Group
+    yield* divide(
+      Effect.sync(() => caches.resize(part(cacheBytesWithin(cacheBytesMax, limit, processes()))))
+    )
     yield* Effect.acquireRelease(
       Effect.sync(() => showCaches(caches)),
       (metrics) =>

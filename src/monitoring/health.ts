@@ -46,6 +46,16 @@ export const HealthView = Schema.StructWithRest(
 )
 export type HealthView = typeof HealthView.Type
 
+const waitingView: HealthView = {
+  storage: false,
+  cache: true,
+  permission: false,
+  space: true,
+  delivery: false,
+  roles: false,
+  buckets: false
+}
+
 /** The shortest time from the end of a check to the beginning of the next. */
 const restMillis = 1_000
 
@@ -73,6 +83,15 @@ export class Health extends Context.Service<
   }
 >()("bellcast/monitoring/Health") {
   static readonly layer = (options: HealthOptions) => Layer.effect(Health, make(options))
+
+  /** While the buckets are made again: nothing that needs them works, and nothing is looked at. */
+  static readonly waiting = Layer.succeed(Health, {
+    view: Effect.succeed(waitingView),
+    last: () => waitingView,
+    add: () => {},
+    isLeaving: () => false,
+    leave: () => {}
+  })
 }
 
 const make = Effect.fnUntraced(function* (options: HealthOptions) {
@@ -181,7 +200,8 @@ const delivery = Effect.gen(function* () {
     missing.length > 0
       ? missing.map((stream) => `${stream} is missing`)
       : (yield* readers(consumers)).flatMap((reader) => troubleOf(reader) ?? [])
-  const troubles = refused === undefined ? found : [refused, ...found]
+  const unreadable = (yield* Processes).tally.unreadable()
+  const troubles = [refused, unreadable, ...found].filter((each) => each !== undefined)
   if (troubles.length === 0) return true
   yield* logFailed("delivery", { reason: troubles.join("; ") })
   return false

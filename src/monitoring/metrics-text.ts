@@ -3,6 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
+import { Group } from "#children/group.ts"
 import { Processes } from "#nats/connection/processes.ts"
 import { Backlog, type Snapshot, type Waiting } from "#nats/watch/backlog.ts"
 import { refusals, Space } from "#nats/watch/space.ts"
@@ -17,6 +18,7 @@ import {
   showRoom
 } from "#telemetry/nats-metrics.ts"
 import { isOfProcess } from "#telemetry/process-metrics.ts"
+import { registryWith } from "#telemetry/whole-metrics.ts"
 import { Health } from "./health.ts"
 
 /** The Content-Type of the text. */
@@ -29,7 +31,7 @@ const acceptedAtOf = ({ consumer, oldest }: Waiting): number => {
   // A paused broadcast is meant to wait, and one with a rate.
   if (oldest === undefined || consumer === "states" || consumer === "limited")
     return Number.POSITIVE_INFINITY
-  return oldest.message.type === "shard/1" || oldest.message.type === "retry/1"
+  return oldest.message.type === "shard" || oldest.message.type === "retry"
     ? oldest.message.acceptedAt
     : oldest.at
 }
@@ -89,7 +91,8 @@ export const metricsText = Effect.fnUntraced(function* (reader: "operator" | "an
   yield* Effect.all([readBacklog, readHeartbeat], { concurrency: 2, discard: true })
   yield* readSpace
   showRoles((yield* Processes).states())
-  const shown = [...(yield* Metric.MetricRegistry)].filter(
+  const { reports } = yield* Group
+  const shown = [...registryWith(yield* Metric.MetricRegistry, reports())].filter(
     ([, { id }]) => reader === "operator" || !isForOperators(id)
   )
   // Loaded with the first request: it brings a part of an HTTP server of its own, 7 MiB.

@@ -12,17 +12,21 @@ import {
   passOverInRegistration,
   type Registration,
   type RegistrationCommand,
-  sharedIsFull
+  sharedIsFull,
+  withBegin
 } from "#domain/registration.ts"
 import { renewsMoved } from "#domain/subscription/owners.ts"
 import {
   emptyList,
   foldList,
+  isBlank,
   passOverInList,
   type SubscriptionList
 } from "#domain/subscription/subscription.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
-import { type EntryKey, keys } from "#streams/buckets.ts"
+import { keys } from "#streams/buckets.ts"
+import { foldIntoDrafts, note } from "./drafts.ts"
+import { foldErasure } from "./erase.ts"
 import {
   formerOwner,
   isPageFull,
@@ -32,7 +36,7 @@ import {
   take,
   takenBy
 } from "./owners.ts"
-import { countedSince, type Sets } from "./sets.ts"
+import { countedSince, noteUnused, type Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
 type Of<K extends Step["kind"]> = Extract<Step, { readonly kind: K }>
@@ -56,6 +60,11 @@ const foldIntoList = (sets: Sets, step: Of<"list">) => {
   const { command, key } = step
   const { seq } = step.stored
   const before = lists.get(key) ?? emptyList
+  // A fact that a worker appended after the user was erased. It must leave nothing of the user.
+  if (isBlank(before) && command.type !== "malformed" && command.type !== "subscription.put") {
+    note(sets, { seq, after: seq })
+    return
+  }
   const removed = removedEndpoints(sets, step)
   const taken = takenBy(sets, step)
   const refusal = refusalOf(sets, step, before, taken)
@@ -88,22 +97,6 @@ const foldIntoToken = ({ tokens }: Sets, { command, key, name, stored: { seq } }
   return reason
 }
 
-/**
- * Removes the former entry before it writes the next one. A key may be removed later, or after a
- * crash lack its next entry: a killed nats-server 2.15 then brings back an entry that was
- * overwritten.
- */
-const store = (
-  { ended, forgetMax, registrations }: Sets,
-  key: EntryKey<"registration">,
-  registration: Registration,
-  seq: number
-) => {
-  registrations.replace(key, registration, seq)
-  ended.delete(key)
-  if (!registration.on && ended.size < forgetMax) ended.set(key, performance.now())
-}
-
 const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
   const { counts, blocked, refused, registrations } = sets
   const { command, key, user } = step
@@ -121,18 +114,22 @@ const foldIntoRegistration = (sets: Sets, step: Of<"registration">) => {
     command.type === "malformed"
       ? { registration: passOverInRegistration(before, seq), reason: command.reason }
       : foldRegistration(before, command, seq, countAt(count, user, seq, refused.has(seq)))
-  if (registration !== before) store(sets, key, registration, seq)
+  // The former entry is removed before the next one is written. A key may be removed later, or
+  // lack its next entry after a crash: a killed nats-server 2.15 then brings back an overwritten
+  // entry.
+  if (registration !== before) registrations.replace(key, registration, seq)
   counts.set(step.counts, evolveCounts(count, user, registration, seq), seq)
   if (command.type !== "malformed") foldIntoChannel(sets, step, command, registration)
   return reason
 }
 
 const foldIntoChannel = (
-  { begins, channels, forgetMax, unused }: Sets,
+  sets: Sets,
   { begin: beginKey, channel, place, stored: { seq } }: Of<"registration">,
   command: RegistrationCommand,
   registration: Registration
 ) => {
+  const { begins, channels } = sets
   const begin = begins.get(beginKey)
   const stored = channels.get(channel)
   const before = isBegun(stored, begin) ? stored : emptyChannel
@@ -140,7 +137,18 @@ const foldIntoChannel = (
   if (next === before) return
   channels.set(channel, next, seq)
   if (next.since !== begin?.since) begins.replace(beginKey, { v: 1, since: next.since }, seq)
-  if (next.registrations === 0 && unused.size < forgetMax) unused.add(place)
+  if (next.registrations === 0) noteUnused(sets, place)
+}
+
+const foldBegun = (
+  { begins, channels }: Sets,
+  { begin: beginKey, begun, key, stored: { seq } }: Of<"begun">
+) => {
+  const [stored, begin] = [channels.get(key), begins.get(beginKey)]
+  if (!isBegun(stored, begin)) return
+  const next = withBegin(stored, begun)
+  channels.set(key, next, seq)
+  if (next.since !== stored.since) begins.replace(beginKey, { v: 1, since: next.since }, seq)
 }
 
 /** Returns the reason if the command is rejected. */
@@ -156,8 +164,17 @@ export const fold = (sets: Sets, step: Step): string | undefined => {
       return foldIntoPublishers(sets, step)
     case "token":
       return foldIntoToken(sets, step)
+    case "draft":
+      foldIntoDrafts(sets, step)
+      return undefined
     case "registration":
       return foldIntoRegistration(sets, step)
+    case "begun":
+      foldBegun(sets, step)
+      return undefined
+    case "erase":
+      foldErasure(sets, step)
+      return undefined
   }
 }
 

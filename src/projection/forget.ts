@@ -1,16 +1,32 @@
 // Removes the entries of channels that nobody is registered on, and of registrations that ended.
 // Not by a TTL of JetStream, which runs from the write: an entry may go only when the checkpoint is
 // behind its last change, and not if somebody joined meanwhile.
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { type ChannelBegin, type ChannelRegistrations, isBegun } from "#domain/registration.ts"
-import type { Buckets } from "#nats/kv/bucket.ts"
-import { eachEntry } from "#nats/kv/entries.ts"
-import { channelOfKey, type EntryKey, keys } from "#streams/buckets.ts"
+import { type Moment, moment, monotonicMillis } from "#clock/clocks.ts"
+import {
+  type ChannelBegin,
+  type ChannelRegistrations,
+  isBegun,
+  type Registration
+} from "#domain/registration.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { unavailable } from "#nats/connection/errors.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { eachEntry, type Written, writtenAfter } from "#nats/kv/entries.ts"
+import type { Meta } from "#nats/kv/values.ts"
+import {
+  channelOfBegin,
+  channelOfKey,
+  type EntryKey,
+  isRegistration,
+  keys,
+  metaKey
+} from "#streams/buckets.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
-import type { Sets } from "./sets.ts"
-import { beginKey } from "./step.ts"
+import { forgetDrafts } from "./drafts.ts"
+import { noteUnused, type Sets } from "./sets.ts"
+import { forgetTombstones } from "./trim.ts"
 
 /** Channels that are forgotten in a second: at most 250 ms in which no command is applied. */
 const forgottenAtOnce = 512
@@ -27,10 +43,10 @@ const takeSome = Effect.fnUntraced(function* ({ begins, channels, unused }: Sets
   const most = Number.isFinite(saved) ? forgottenAtOnce : unused.size
   const some = [...unused].slice(0, most)
   yield* channels.load(some.map((channel) => keys.channelRegistrations(channel)))
-  yield* begins.load(some.map((channel) => beginKey(channel)))
+  yield* begins.load(some.map((channel) => keys.channelBegin(channel)))
   return some.filter((channel) => {
     const count = channels.get(keys.channelRegistrations(channel))
-    if (!isUnused(count, begins.get(beginKey(channel)))) unused.delete(channel)
+    if (!isUnused(count, begins.get(keys.channelBegin(channel)))) unused.delete(channel)
     else return (count?.seq ?? 0) <= saved
     return false
   })
@@ -60,24 +76,150 @@ export const EndedMillis: Context.Reference<number> = Context.Reference<number>(
   { defaultValue: () => 3_600_000 }
 )
 
-/** Forgets registrations that ended long ago, which no later term applies again. */
-const forgetEnded = Effect.fnUntraced(function* ({ ended, registrations }: Sets, saved: number) {
-  const before = performance.now() - (yield* EndedMillis)
-  const due: Array<EntryKey<"registration">> = []
-  for (const [key, at] of ended) {
-    if (due.length === forgottenAtOnce) break
-    if (at <= before) due.push(key)
+/** Entries of registrations that are read at once. */
+const readAtOnce = 512
+/** Within `EndedMillis`, at most: once a minute, so that what is read is mostly due. */
+const readsInTime = 60
+/** The checkpoint is stored each second. */
+const savedMillis = 1_000
+/** Time in which no command is applied, but for the last read: entries of an hour come together. */
+const turnMillis = 100
+/** A later term reads again what was read since the place was stored. */
+const placeMillis = 60_000
+
+/** Where the reading of the bucket `registrations` is, in the order in which it was written. */
+interface Place {
+  /** Among the entries up to this revision is none any more of a registration that ended. */
+  upTo: number
+  /** All entries up to this revision are read. */
+  readUpTo: number
+  /** The next entry is old enough then, by the monotonic clock. */
+  dueAt: number
+  /** The reading has passed more than `meta` since the place was stored. */
+  hasMoved: boolean
+  /** `meta` of the bucket as it is stored, its revision, and when it was stored. */
+  meta: Meta
+  revision: number
+  storedAt: number
+}
+
+interface Reader {
+  readonly buckets: Buckets["Service"]
+  readonly nats: Nats["Service"]
+  readonly endedMillis: number
+  /** When this term began. */
+  readonly began: Moment
+  readonly place: Place
+}
+
+/**
+ * Makes the function that forgets registrations that ended long ago, which no later term applies
+ * again. It reads each entry once, an hour after it was written, whoever wrote it: so its cost
+ * follows the changes of that hour, not the number of registrations, and it has none in memory.
+ */
+export const makeForgetEnded = Effect.fnUntraced(function* (sets: Sets) {
+  const buckets = yield* Buckets
+  const stored = yield* buckets.get("registrations", metaKey)
+  const meta: Meta = stored?.value ?? { v: 1 }
+  const reader: Reader = {
+    buckets,
+    nats: yield* Nats,
+    endedMillis: yield* EndedMillis,
+    began: yield* moment,
+    place: {
+      upTo: meta.forgottenUpTo ?? 0,
+      readUpTo: 0,
+      dueAt: 0,
+      hasMoved: false,
+      meta,
+      revision: stored?.revision ?? 0,
+      storedAt: Number.NEGATIVE_INFINITY
+    }
   }
-  if (due.length === 0) return
-  yield* registrations.load(due)
-  for (const key of due) {
-    const registration = registrations.get(key)
-    if (registration?.on === false && registration.seq > saved) continue
-    ended.delete(key)
-    if (registration?.on === false) registrations.remove(key)
+  return (saved: number) =>
+    Effect.andThen(forgetEnded(reader, sets, saved), storePlace(reader, sets))
+})
+
+const forgetEnded = Effect.fnUntraced(function* (reader: Reader, sets: Sets, saved: number) {
+  const { nats, place } = reader
+  const now = yield* moment
+  const written = sets.registrations.revision()
+  if (written <= place.readUpTo || now.monotonic < place.dueAt) return
+  let forgotten = 0
+  while (forgotten < forgottenAtOnce) {
+    const { areMore, entries } = yield* writtenAfter("registrations", place.upTo, readAtOnce).pipe(
+      Effect.provideService(Nats, nats)
+    )
+    const waits = entries.map((entry) => waitOf(reader, now, saved, entry))
+    const first = waits.findIndex((millis) => millis > 0)
+    const passed = first === -1 ? entries : entries.slice(0, first)
+    forgotten += yield* removeEnded(sets, passed)
+    place.upTo = passed.at(-1)?.revision ?? place.upTo
+    place.hasMoved ||= passed.some(({ key }) => key !== metaKey)
+    if (first !== -1) place.dueAt = now.monotonic + waits[first]!
+    else if (!areMore) place.readUpTo = written
+    const isOver = (yield* monotonicMillis) - now.monotonic >= turnMillis
+    if (first !== -1 || !areMore || isOver) return
+  }
+})
+
+/** The change that an entry is of; undefined: it is not that of a registration. */
+const registrationOf = ({ key, text }: Written): Registration | undefined =>
+  isRegistration(key) && text !== "" ? JSON.parse(text) : undefined
+
+/**
+ * Milliseconds until an entry may be passed. The clock of NATS may be set forward: so an entry of
+ * this term waits as long by the monotonic clock, too.
+ */
+const waitOf = (
+  { began, endedMillis }: Reader,
+  { at, monotonic }: Moment,
+  saved: number,
+  entry: Written
+): number => {
+  const registration = registrationOf(entry)
+  if (registration === undefined) return 0
+  const ageMillis = Math.min(at, began.at + monotonic - began.monotonic) - entry.at
+  if (ageMillis < endedMillis)
+    return Math.max(endedMillis - Math.max(0, ageMillis), endedMillis / readsInTime)
+  // A later term applies the command again: then the entry says that its user has left.
+  return registration.on || registration.seq <= saved ? 0 : savedMillis
+}
+
+/** Removes the entries of registrations that ended and did not change since. */
+const removeEnded = Effect.fnUntraced(function* (
+  { registrations }: Sets,
+  entries: ReadonlyArray<Written>
+) {
+  const ended = new Map<EntryKey<"registration">, number>()
+  for (const entry of entries) {
+    const registration = registrationOf(entry)
+    if (registration?.on === false)
+      ended.set(entry.key as EntryKey<"registration">, registration.seq)
+  }
+  if (ended.size === 0) return 0
+  yield* registrations.load(ended.keys())
+  for (const [key, seq] of ended) {
+    const now = registrations.get(key)
+    if (now?.on === false && now.seq === seq) registrations.remove(key)
   }
   yield* registrations.flush
+  return ended.size
 })
+
+/** Stores the place once a minute while it moves, and where all is read. */
+const storePlace = ({ buckets, place }: Reader, { registrations }: Sets) =>
+  Effect.gen(function* () {
+    const now = yield* monotonicMillis
+    const isAllRead = place.readUpTo >= registrations.revision()
+    if (!place.hasMoved || !(isAllRead || now >= place.storedAt + placeMillis)) return
+    const meta = { ...place.meta, forgottenUpTo: place.upTo }
+    const revision = yield* buckets.put("registrations", metaKey, meta, place.revision)
+    Object.assign(place, { hasMoved: false, meta, revision, storedAt: now })
+  }).pipe(
+    Effect.catchReason("NatsUnavailable", "NoRoom", () => Effect.void),
+    Effect.mapError(unavailable("store the place"))
+  )
 
 /**
  * Forgets channels that nobody is registered on: a second after the last user left, when the
@@ -89,7 +231,8 @@ export const forget = Effect.fnUntraced(function* (
   buckets: Buckets["Service"],
   saved: number
 ) {
-  yield* forgetEnded(sets, saved)
+  yield* forgetDrafts(sets, saved)
+  yield* forgetTombstones(sets, saved)
   const { begins, channels, unused } = sets
   if (unused.size === 0) return
   const gone = yield* takeSome(sets, saved)
@@ -97,7 +240,7 @@ export const forget = Effect.fnUntraced(function* (
     concurrency,
     discard: true
   })
-  for (const channel of gone) begins.remove(beginKey(channel))
+  for (const channel of gone) begins.remove(keys.channelBegin(channel))
   yield* begins.flush
   for (const channel of gone) {
     channels.remove(keys.channelRegistrations(channel))
@@ -107,42 +250,26 @@ export const forget = Effect.fnUntraced(function* (
 })
 
 /**
- * Adds the registrations that ended and that an earlier term did not forget. False: there are more
- * to forget at once. Reads the bucket.
+ * Notes the channels that an earlier term did not forget, and those that a killed nats-server
+ * brought back. Reads the whole bucket, when a term begins and when another run of nats-server
+ * leads it: a second for 100,000 channels. Entries that came back have old revisions, which no
+ * index by time shows, and a count that an earlier term left may be of any age.
  */
-export const findEnded = Effect.fnUntraced(function* ({ ended, forgetMax }: Sets) {
-  const endedMillis = yield* EndedMillis
-  const now = yield* Clock.currentTimeMillis
-  let foundAll = true
-  yield* eachEntry("registrations", (key, value, storedAt) => {
-    const found = key as EntryKey<"registration">
-    if (!("on" in value) || value.on || ended.has(found)) return
-    const ageMillis = Math.max(0, now - storedAt)
-    // Half of the room is for entries that may be forgotten at once, or they might not be found.
-    const max = ageMillis < endedMillis ? forgetMax : 2 * forgetMax
-    if (ended.size < max) ended.set(found, performance.now() - ageMillis)
-    else if (ageMillis >= endedMillis) foundAll = false
-  })
-  return foundAll
-})
-
-/**
- * Adds the channels that an earlier term did not forget, and those that a killed nats-server
- * brought back. False: there are more. Reads the whole bucket: a second for 100,000 channels.
- */
-export const findUnused = Effect.fnUntraced(function* ({ forgetMax, unused }: Sets) {
-  const begins = new Map<string, ChannelBegin>()
-  const counts = new Map<ChannelToken, ChannelRegistrations | undefined>()
+export const findUnused = Effect.fnUntraced(function* (sets: Sets) {
+  sets.areMoreUnused = false
+  const begins = new Map<ChannelToken, ChannelBegin>()
+  yield* eachEntry(
+    "channels",
+    (key, value) => void begins.set(channelOfBegin(key), value as ChannelBegin),
+    keys.channelBegins
+  )
+  // A channel that begins meanwhile is noted, too: `takeSome` reads what it has.
   yield* eachEntry("channels", (key, value) => {
     const place = channelOfKey(key)
-    if (place === undefined) begins.set(key, value as ChannelBegin)
-    else if ("registrations" in value) counts.set(place.channel, value)
-    else counts.set(place.channel, counts.get(place.channel))
+    if (place === undefined) return
+    const begin = begins.get(place.channel)
+    const isOver =
+      place.of === "pushes" ? begin === undefined : isUnused(value as ChannelRegistrations, begin)
+    if (isOver) noteUnused(sets, place.channel)
   })
-  for (const [channel, count] of counts) {
-    if (!isUnused(count, begins.get(beginKey(channel)))) continue
-    if (unused.size >= forgetMax) return false
-    unused.add(channel)
-  }
-  return true
 })

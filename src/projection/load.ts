@@ -10,6 +10,7 @@ import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
+import { loadErasure } from "./erase.ts"
 import { formerOwner, removedEndpoints } from "./owners.ts"
 import type { Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
@@ -51,7 +52,7 @@ const loadReplaced = Effect.fnUntraced(function* (
   const { registrations } = sets
   const bytes = yield* loadOwn(registrations, sets, key, stored)
   const isEarlier = stored.seq <= sets.foldedUpTo
-  const ends = stored.message.type === "registration.delete/1"
+  const ends = stored.message.type === "registration.delete"
   const mayBeMissing = sets.from > 0 && (isEarlier || ends) && !isFirst(stored)
   if (!mayBeMissing || registrations.get(key) !== undefined) return bytes
   const before = yield* registrationBefore(sets, facts, stored)
@@ -69,8 +70,7 @@ const registrationBefore = Effect.fnUntraced(function* (
   yield* log.replay("log", [subject], (each) => void (each.seq < seq && earlier.push(each)))
   let registration: Registration | undefined
   for (const { message, seq: at } of earlier) {
-    const isCommand =
-      message.type === "registration.put/1" || message.type === "registration.delete/1"
+    const isCommand = message.type === "registration.put" || message.type === "registration.delete"
     registration =
       isCommand && !(yield* facts.isRecorded(subjects.rejected(at)))
         ? evolveRegistration(registration, message, at)
@@ -99,7 +99,7 @@ const loadRegistration = Effect.fnUntraced(function* (
     { concurrency: "unbounded" }
   )
   const isCounted = (sets.counts.get(counts)?.seq ?? 0) >= seq
-  const isPut = command.type === "registration.put/1"
+  const isPut = command.type === "registration.put"
   if (isCounted && isPut && (sets.registrations.get(key)?.seq ?? 0) < seq) {
     if (yield* facts.isRecorded(subjects.rejected(seq))) sets.refused.add(seq)
   }
@@ -131,13 +131,21 @@ const loadStep = (sets: Sets, facts: Facts, step: Step) => {
   if (step.kind === "list") return loadList(sets, facts, step)
   if (step.kind === "publishers") return sets.publishers.load([step.key])
   if (step.kind === "token") return sets.tokens.load([step.key])
+  if (step.kind === "draft") return sets.drafts.load([step.key])
   if (step.kind === "registration") return loadRegistration(sets, facts, step)
+  if (step.kind === "erase") return loadErasure(sets, step)
+  if (step.kind === "begun")
+    return Effect.zipWith(
+      sets.channels.load([step.key]),
+      sets.begins.load([step.begin]),
+      (a, b) => a + b
+    )
   return Effect.succeed(0)
 }
 
 /**
- * Loads the pages of the endpoints that puts store: at most 256 pages of 122 KB. A rebuild has all
- * pages in memory.
+ * Loads the pages of the endpoints that puts store: at most 256 pages of 122 KB. A rebuild
+ * reads pages from its own file.
  */
 const loadPages = ({ isLive, owners }: Sets, steps: ReadonlyArray<Step>) =>
   isLive

@@ -1,10 +1,10 @@
 // The owners of endpoints. A put of another user moves an endpoint: the list of the earlier owner
-// is marked with the write that gives it to the new one, and `subscription.moved/1` then removes it
+// is marked with the write that gives it to the new one, and `subscription.moved` then removes it
 // there. Where the earlier owner is a stand-in, its registrations end before: the gateway
 // registered the new owner before it stored the move.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { MessageType } from "#domain/messages.ts"
+import type { MessageType } from "#domain/messages/table.ts"
 import { noCounts, registeredSince } from "#domain/registration.ts"
 import { hasSameKeys, type SubscriptionPut } from "#domain/subscription/command.ts"
 import {
@@ -93,7 +93,7 @@ interface Taken extends Move {
 export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   const { command, hash, stored } = step
   const { endedAt, owner } = formerOf(sets, step) ?? {}
-  if (hash === undefined || owner === undefined || command.type !== "subscription.put/1")
+  if (hash === undefined || owner === undefined || command.type !== "subscription.put")
     return undefined
   const user = owner as UserToken
   const list = sets.lists.get(keys.subscriptions(user)) ?? emptyList
@@ -155,7 +155,7 @@ export const noteOwners = (
       pages.set(key, withOwner(page, each, last, seq, at))
   }
   const isPresent = named !== undefined && named.moved === undefined
-  const isEnd = command.type === "subscription.gone/1"
+  const isEnd = command.type === "subscription.gone"
   // Another user may store it: then the list of this one must not get it back.
   const left = isEnd ? { owner: user, endedAt: at } : undefined
   // Another subscription may have replaced one that is gone.
@@ -201,7 +201,7 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
     if (isStandIn && !(yield* endRegistrations(sets, user))) return
     const moved = marked.map(({ id }) => ({ id, generation: storedIn(list, id)!.seq }))
     const body = { moved, at: yield* Clock.currentTimeMillis }
-    const message = { subject: subjects.subscription(user), type: "subscription.moved/1" } as const
+    const message = { subject: subjects.subscription(user), type: "subscription.moved" } as const
     const isStored = yield* tryAppend(sets, { ...message, body, expect: list.seq })
     // A rebuild must fold the message, too.
     if (!isStored || !sets.isLive) return
@@ -236,10 +236,10 @@ const endRegistrations = Effect.fnUntraced(function* (sets: Sets, user: UserToke
 /** Ends the registration that began at a sequence of LOG. False: LOG has no room for that. */
 const endRegistration = Effect.fnUntraced(function* (sets: Sets, since: number) {
   const began = yield* sets.log.at("log", since)
-  if (began?.message.type !== "registration.put/1") return true
+  if (began?.message.type !== "registration.put") return true
   const { message, subject } = began
   const body = { user: message.user, at: yield* Clock.currentTimeMillis }
-  return yield* tryAppend(sets, { subject, type: "registration.delete/1", body })
+  return yield* tryAppend(sets, { subject, type: "registration.delete", body })
 })
 
 /** Appends a message to LOG. False: another one came first, or LOG has no room. */

@@ -1,26 +1,32 @@
-// LOG -> subscriptions, registrations, channels, permissions. The projector applies the commands of
-// LOG in order and announces the last sequence that it applied.
+// LOG -> subscriptions, registrations, channels, permissions, drafts. The projector applies the
+// commands of LOG in order and announces the last sequence that it applied.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
-import type { Nats } from "#nats/connection/connection.ts"
+import { Nats } from "#nats/connection/connection.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Facts, makeFacts } from "#nats/follower/facts.ts"
 import { type Follower, Followers } from "#nats/follower/follower.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { leaderOf } from "#nats/stream/info.ts"
 import type { Stored } from "#nats/stream/stored.ts"
+import { type BucketName, bucketStream } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { commandRejected } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { deleteMessages, findSuperseded } from "./drafts.ts"
+import { completeErasures, findErasures, forgetErased } from "./erase.ts"
 import { block, fold } from "./fold.ts"
-import { findEnded, findUnused, forget } from "./forget.ts"
+import { findUnused, forget, makeForgetEnded } from "./forget.ts"
 import { load } from "./load.ts"
 import { completeMoves } from "./owners.ts"
 import { floorOf, makeSets, revisionsOf, type Sets, shortOf, unstoredSince, write } from "./sets.ts"
 import { cut, type Step, stepOf } from "./step.ts"
+import { trimHistory } from "./trim.ts"
 
 /** Rejections recorded at once: one after the other, many of them would delay all other writes. */
 const rejectConcurrency = 64
@@ -51,6 +57,7 @@ interface Projector {
   readonly sets: Sets
   readonly facts: Facts
   readonly buckets: Buckets["Service"]
+  readonly forgetEnded: (saved: number) => Effect.Effect<void, NatsUnavailable>
   readonly watermark: Watermark["Service"]
   readonly warn: ReturnType<typeof makeRateLimitedLog>
   /** Sequence of the last message that was applied. */
@@ -68,6 +75,7 @@ const make = Effect.fnUntraced(function* (from: number, foldedUpTo: number, isLi
     sets,
     facts,
     buckets: yield* Buckets,
+    forgetEnded: isLive ? yield* makeForgetEnded(sets) : () => Effect.void,
     watermark: yield* Watermark,
     warn: makeRateLimitedLog("commands in LOG were rejected"),
     applied: from,
@@ -85,29 +93,80 @@ const make = Effect.fnUntraced(function* (from: number, foldedUpTo: number, isLi
   return { follower, sets }
 })
 
-/** The projector of a rebuild, which has the buckets to itself, all of them empty and in memory. */
+/** The projector of a rebuild, which has the buckets to itself, all of them empty at first. */
 export const start = Effect.map(make(0, 0, false), ({ follower }) => follower)
 
-/**
- * The projector of a service, which also forgets what earlier ones did not. It looks again each
- * hour: a killed nats-server brings entries back, and this process may not notice.
- */
+/** The projector of a service, which also forgets what earlier ones did not. */
 const startLive = Effect.fnUntraced(function* (from: number) {
   const foldedUpTo = (yield* streamState(streams.log))?.lastSeq ?? 0
   const { retract } = yield* Watermark
   yield* Effect.addFinalizer(() => retract)
   const { follower, sets } = yield* make(from, foldedUpTo, true)
-  const lookFor = (what: string, look: Effect.Effect<boolean, NatsUnavailable, Nats>) =>
-    look.pipe(
-      Effect.catch((err) => Effect.as(Effect.logWarning(`${what} were not looked for`, err), true)),
-      Effect.flatMap((foundAll) => Effect.sleep(foundAll ? "1 hour" : "1 minute")),
-      Effect.forever,
-      Effect.forkScoped
-    )
-  yield* lookFor("unused channels", findUnused(sets))
-  yield* lookFor("ended registrations", findEnded(sets))
+  yield* lookFor({
+    what: "unused channels",
+    bucket: "channels",
+    look: findUnused(sets),
+    isLeft: () => sets.areMoreUnused && sets.unused.size === 0
+  })
+  yield* lookFor({
+    what: "messages of drafts, and erasures,",
+    bucket: "drafts",
+    look: Effect.andThen(findSuperseded(sets), findErasures(sets)),
+    isLeft: (sinceMillis) =>
+      (sets.areMoreDeletions && sinceMillis >= deletedAgainMillis) ||
+      (sets.areMoreErasures && sinceMillis >= failedMillis)
+  })
+  yield* Effect.forkScoped(deleteMessages(sets))
+  yield* Effect.forkScoped(completeErasures(sets))
+  yield* Effect.forkScoped(trimHistory(sets))
   return follower
 })
+
+/** While NATS does not permit to delete messages, each attempt takes 5 s to fail. */
+const deletedAgainMillis = 60 * 60_000
+
+/** Between two questions whether the last look left something. */
+const leftMillis = 1_000
+/** Between two questions who leads the bucket: a request to NATS each. */
+const leaderMillis = 10_000
+/** After a look that failed. */
+const failedMillis = 60_000
+
+/** Entries that earlier terms or a killed nats-server left. A look reads the bucket. */
+interface Left<R> {
+  readonly what: string
+  readonly bucket: BucketName
+  readonly look: Effect.Effect<void, NatsUnavailable, R>
+  /** Whether the last look, so long ago, left something. */
+  readonly isLeft: (sinceMillis: number) => boolean
+}
+
+/**
+ * Looks when the term begins, and from then on only for a reason: the last look failed or left
+ * something, or another run of nats-server leads the bucket, which may have brought entries back.
+ */
+const lookFor = <R>({ bucket, isLeft, look, what }: Left<R>) => {
+  const leader = Effect.flatMap(Nats, (nats) => leaderOf(nats, bucketStream(bucket)))
+  const again = Effect.fnUntraced(function* (before: string, hasFailed: boolean) {
+    const began = yield* monotonicMillis
+    let askedAt = began
+    while (true) {
+      yield* nextMultiple(leftMillis)
+      const now = yield* monotonicMillis
+      if ((hasFailed && now >= began + failedMillis) || isLeft(now - began)) return
+      if (now < askedAt + leaderMillis) continue
+      askedAt = now
+      if ((yield* Effect.orElseSucceed(leader, () => before)) !== before) return
+    }
+  })
+  return Effect.gen(function* () {
+    const before = yield* Effect.orElseSucceed(leader, () => "")
+    const looked = yield* Effect.result(look)
+    const hasFailed = looked._tag === "Failure"
+    if (hasFailed) yield* Effect.logWarning(`${what} were not looked for`, looked.failure)
+    yield* again(before, hasFailed)
+  }).pipe(Effect.forever, Effect.forkScoped)
+}
 
 const announce = (projector: Projector) =>
   Effect.suspend(() => {
@@ -126,7 +185,7 @@ const reject = Effect.fnUntraced(function* (
   const { seq, subject } = step.stored
   projector.refused = Math.max(projector.refused, seq)
   const body = { command: seq, subject, reason, at: yield* Clock.currentTimeMillis }
-  const message = { subject: subjects.rejected(seq), type: "command.rejected/1", body } as const
+  const message = { subject: subjects.rejected(seq), type: "command.rejected", body } as const
   if (yield* facts.record({ message, seq, stored: unblock })) unblock()
   commandRejected("projector")
   yield* warn({ seq, reason })
@@ -172,7 +231,11 @@ const storeRest = (projector: Projector) =>
   })
 
 const store = (projector: Projector, saved: number) =>
-  Effect.andThen(storeRest(projector), forget(projector.sets, projector.buckets, saved))
+  storeRest(projector).pipe(
+    Effect.andThen(forget(projector.sets, projector.buckets, saved)),
+    Effect.andThen(forgetErased(projector.sets)),
+    Effect.andThen(projector.forgetEnded(saved))
+  )
 
 /** Runs the projector until the scope of the layer closes. */
 export const projectionLayer = Layer.effectDiscard(

@@ -1,6 +1,10 @@
 // The write-back caches of the buckets that the projector writes, and the order of the writes:
 // after a crash at any point, the next term can repair the buckets.
+import * as Context from "effect/Context"
+import type * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type { Forgotten } from "#history/unneeded.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import type { Revisions, ValueOf } from "#nats/kv/values.ts"
 import { makeWriteBackCache, type WriteBackCache } from "#nats/kv/write-back-cache.ts"
@@ -9,15 +13,36 @@ import type { BucketName, EntryKey, EntryKind } from "#streams/buckets.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { Step } from "./step.ts"
 
-/**
- * Channels, and registrations, that a service has in memory to forget. Beyond each, the next look
- * finds them.
- */
-export const forgetMax = 20_000
+/** Channels that a service has in memory to forget. A look finds those beyond when it has fewer. */
+export const UnusedMax: Context.Reference<number> = Context.Reference<number>(
+  "bellcast/projection/UnusedMax",
+  { defaultValue: () => 20_000 }
+)
+
+/** Messages of drafts that wait for their deletion. A look finds those beyond an hour later. */
+export const deletionsMax = 20_000
+
+/** A message of LOG that nobody needs once the checkpoint has the message `after`. */
+export interface Superseded {
+  readonly seq: number
+  readonly after: number
+}
+
+/** Erasures that wait to be completed. A look finds those beyond an hour later. */
+const erasuresMax = 20_000
+
+/** The erasure of a user, at the sequence `command`. */
+export interface Erasure {
+  readonly user: UserToken
+  readonly command: number
+  readonly by: string | undefined
+  /** LOG has the fact that it is done: this looks for what came back. */
+  readonly isDone: boolean
+}
 
 type Cache<K extends EntryKind> = WriteBackCache<EntryKey<K>, ValueOf<EntryKey<K>>>
 
-/** A subscription that is another user's, until `subscription.moved/1` is stored. */
+/** A subscription that is another user's, until `subscription.moved` is stored. */
 export interface Move {
   /** The earlier owner. */
   readonly user: UserToken
@@ -36,6 +61,18 @@ export interface Sets {
   readonly counts: Cache<"registrationCounts">
   readonly publishers: Cache<"publishers">
   readonly tokens: Cache<"token">
+  /** The indexes of drafts. */
+  readonly drafts: Cache<"drafts">
+  /** Messages of drafts that are over, in the order in which that was said. */
+  readonly superseded: Array<Superseded>
+  /** Sequences of messages of LOG that are deleted now. */
+  readonly deletions: Queue.Queue<number>
+  /** There are more, or some could not be deleted. */
+  areMoreDeletions: boolean
+  /** Drafts, by id, of which LOG has nothing. */
+  readonly lostDrafts: Map<string, { readonly user: UserToken; readonly seq: number }>
+  /** Old tombstones that lists are to lose: see trim.ts. */
+  readonly forgotten: Array<Forgotten & { readonly done: Deferred.Deferred<void> }>
   /** The owners of endpoints. */
   readonly owners: Cache<"endpointOwners">
   /** Subscriptions that another user took, and that the earlier owner's list is to lose. */
@@ -49,19 +86,29 @@ export interface Sets {
   readonly blocked: Map<EntryKey<"registration">, Counted>
   /** Channels that may have nobody registered: see forget.ts. */
   readonly unused: Set<ChannelToken>
-  /** Registrations that ended, and when their entries were written, by the monotonic clock. */
-  readonly ended: Map<EntryKey<"registration">, number>
-  /** `unused` and `ended` take no more than this many each. */
-  readonly forgetMax: number
+  /** `unused` takes no more than this many. */
+  readonly unusedMax: number
+  /** There are more, which `unused` had no room for. */
+  areMoreUnused: boolean
   /** Sequences of puts that an earlier term rejected, by a fact in LOG, which decided with more. */
   readonly refused: Set<number>
+  /** By sequence of an erasure: the hashes of all endpoints that its user ever had. */
+  readonly endpoints: Map<number, ReadonlyArray<string>>
+  /** Erasures that are to be completed. */
+  readonly erasures: Queue.Queue<Erasure>
+  /** There are more, or some could not be completed. */
+  areMoreErasures: boolean
+  /** Registrations of erased users, which ended, that are to be forgotten now. */
+  readonly erased: Set<EntryKey<"registration">>
   /** The checkpoint at which this term begins. */
   readonly from: number
+  /** The last checkpoint: no later term applies messages up to it again. */
+  saved: number
   /** Sequence of the last message of LOG when this term began: no term applied a later one. */
   readonly foldedUpTo: number
   readonly log: EventLog["Service"]
   /**
-   * Whether the buckets are those of a service. A rebuild has its own in memory and nothing to
+   * Whether the buckets are those of a service. A rebuild has its own in a file and nothing to
    * repair: it completes moves when it has read all of LOG, which may complete them itself.
    */
   readonly isLive: boolean
@@ -86,16 +133,27 @@ export const makeSets = Effect.fnUntraced(function* (
     begins: yield* makeWriteBackCache<EntryKey<"channelBegin">>("channels", share),
     publishers: yield* makeWriteBackCache<EntryKey<"publishers">>("permissions", share),
     tokens: yield* makeWriteBackCache<EntryKey<"token">>("permissions", share),
+    drafts: yield* makeWriteBackCache<EntryKey<"drafts">>("drafts", share),
+    superseded: [],
+    deletions: yield* Queue.dropping<number>(deletionsMax),
+    areMoreDeletions: false,
+    lostDrafts: new Map(),
+    forgotten: [],
     owners: yield* makeWriteBackCache<EntryKey<"endpointOwners">>("subscriptions", share),
     moves: new Set(),
     standIns: new Map(),
     counts: yield* makeWriteBackCache<EntryKey<"registrationCounts">>("registrations", share),
     blocked: new Map(),
     unused: new Set(),
-    ended: new Map(),
-    forgetMax: isLive ? forgetMax : Number.POSITIVE_INFINITY,
+    unusedMax: isLive ? yield* UnusedMax : Number.POSITIVE_INFINITY,
+    areMoreUnused: false,
     refused: new Set(),
+    endpoints: new Map(),
+    erasures: yield* Queue.dropping<Erasure>(erasuresMax),
+    areMoreErasures: false,
+    erased: new Set(),
     from,
+    saved: from,
     foldedUpTo,
     log: yield* EventLog,
     isLive
@@ -111,6 +169,7 @@ const names = [
   "counts",
   "publishers",
   "tokens",
+  "drafts",
   "owners"
 ] as const satisfies ReadonlyArray<keyof Sets>
 
@@ -146,9 +205,18 @@ const unblockCounted = (sets: Sets): boolean => {
  * with the lists: `take` (owners.ts) and `block` (fold.ts) block those that must wait for a list.
  */
 export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "retry") {
-  yield* each(sets, what, ["lists", "owners", "registrations", "publishers", "tokens", "begins"])
+  yield* each(sets, what, [
+    "lists",
+    "owners",
+    "registrations",
+    "publishers",
+    "tokens",
+    "drafts",
+    "begins"
+  ])
   yield* each(sets, what, ["channels", "counts"])
   sets.refused.clear()
+  sets.endpoints.clear()
   if (unblockCounted(sets)) yield* sets.registrations.flush
 })
 
@@ -169,6 +237,13 @@ export const revisionsOf = (sets: Sets): Revisions => {
   for (const { bucket, revision } of all(sets))
     if (bucket !== "subscriptions") revisions[bucket] = Math.max(revisions[bucket] ?? 0, revision())
   return revisions
+}
+
+/** Notes a channel that may have nobody registered. */
+export const noteUnused = (sets: Sets, channel: ChannelToken): void => {
+  const { unused, unusedMax } = sets
+  if (unused.size < unusedMax) unused.add(channel)
+  else if (!unused.has(channel)) sets.areMoreUnused = true
 }
 
 export const floorOf = ({ lists, registrations }: Sets) => ({

@@ -1,16 +1,21 @@
 // Parses a message of LOG into a step of the projector. NATS clients can publish any message, so a
 // step may also be a rejection with a reason.
-import { createHash } from "node:crypto"
 import type { AccessTokenCommand } from "#domain/access-token.ts"
-import type { Message } from "#domain/messages.ts"
+import { gatewaySource } from "#domain/broadcast.ts"
+import { type DraftCommand, draftOf } from "#domain/draft.ts"
+import type { Message } from "#domain/messages/table.ts"
 import type { PublisherCommand } from "#domain/publisher.ts"
-import type { RegistrationCommand } from "#domain/registration.ts"
+import type { ChannelBegun, RegistrationCommand } from "#domain/registration.ts"
 import type { SubscriptionCommand } from "#domain/subscription/command.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import {
   commandKind,
+  parseBegun,
+  parseBroadcast,
+  parseDraft,
+  parseErasure,
   parsePublisher,
   parseRegistration,
   parseState,
@@ -51,6 +56,19 @@ export type Step = { readonly stored: Stored } & (
       readonly command: RegistrationCommand | Refused
     }
   | {
+      readonly kind: "begun"
+      /** Key of the counts of the channel. */
+      readonly key: EntryKey<"channelRegistrations">
+      readonly begin: EntryKey<"channelBegin">
+      readonly begun: typeof ChannelBegun.Type
+    }
+  | {
+      readonly kind: "erase"
+      readonly key: EntryKey<"subscriptions">
+      readonly user: UserToken
+      readonly by: string | undefined
+    }
+  | {
       readonly kind: "publishers"
       readonly key: EntryKey<"publishers">
       readonly command: PublisherCommand | Refused
@@ -61,15 +79,20 @@ export type Step = { readonly stored: Stored } & (
       readonly name: string
       readonly command: AccessTokenCommand
     }
+  | {
+      readonly kind: "draft"
+      readonly key: EntryKey<"drafts">
+      readonly id: string
+      readonly command:
+        | DraftCommand
+        /** A broadcast ends the draft of which it is this form. */
+        | { readonly type: "published"; readonly form: number }
+    }
   /** Nothing to do: the planner handles broadcasts, their parts and their states. */
   | { readonly kind: "pass" }
   /** Rejected, and the subject has no value. */
   | { readonly kind: "nowhere"; readonly reason: string }
 )
-
-/** With 128 bits of SHA-256: nobody finds two channels of one key. */
-export const beginKey = (channel: ChannelToken): EntryKey<"channelBegin"> =>
-  keys.channelBegin(createHash("sha256").update(channel).digest("base64url").slice(0, 22))
 
 const commandOf = <C extends Message>(
   message: Stored["message"],
@@ -91,10 +114,49 @@ const tokenStepOf = (stored: Stored): Step => {
     : { kind: "token", stored, key: keys.token(command.hash), name, command }
 }
 
+const begunStepOf = (stored: Stored): Step => {
+  const channel = parseBegun(stored.subject)
+  const { message } = stored
+  if (channel === undefined || message.type !== "channel.begun")
+    return nowhere(stored, "no begin of a channel")
+  const [key, begin] = [keys.channelRegistrations(channel), keys.channelBegin(channel)]
+  return { kind: "begun", stored, key, begin, begun: message }
+}
+
+const eraseStepOf = (stored: Stored): Step => {
+  const user = parseErasure(stored.subject)
+  const { message } = stored
+  if (user === undefined || message.type !== "user.erase")
+    return nowhere(stored, "no erasure of a user")
+  return { kind: "erase", stored, key: keys.subscriptions(user), user, by: message.by }
+}
+
+/** The author in the body names the key, so a body without one has no value. */
+const draftStepOf = (stored: Stored): Step => {
+  const id = parseDraft(stored.subject)
+  if (id === undefined) return nowhere(stored, "the subject names no draft")
+  const command = commandOf<DraftCommand>(stored.message, "draft.")
+  return command.type === "malformed"
+    ? nowhere(stored, command.reason)
+    : { kind: "draft", stored, key: keys.drafts(command.user), id, command }
+}
+
+/** A broadcast is for the planner. One that was a draft ends the draft. */
+const broadcastStepOf = (stored: Stored): Step => {
+  const isOwn = parseBroadcast(stored.subject)?.source === gatewaySource
+  const draft = isOwn ? draftOf(stored.header) : undefined
+  if (draft === undefined) return { kind: "pass", stored }
+  const { id, seq: form, user } = draft
+  return { kind: "draft", stored, key: keys.drafts(user), id, command: { type: "published", form } }
+}
+
 export const stepOf = (stored: Stored): Step => {
   const { subject } = stored
   switch (commandKind(subject)) {
     case "broadcast":
+      return broadcastStepOf(stored)
+    case "draft":
+      return draftStepOf(stored)
     case "part":
       return { kind: "pass", stored }
     case "subscription": {
@@ -102,7 +164,7 @@ export const stepOf = (stored: Stored): Step => {
       if (user === undefined) return nowhere(stored, "the subject names no user")
       const command = commandOf<SubscriptionCommand>(stored.message, "subscription.")
       const hash =
-        command.type === "subscription.put/1" ? endpointHash(command.data.endpoint) : undefined
+        command.type === "subscription.put" ? endpointHash(command.data.endpoint) : undefined
       return { kind: "list", stored, key: keys.subscriptions(user), user, hash, command }
     }
     case "registration": {
@@ -115,7 +177,7 @@ export const stepOf = (stored: Stored): Step => {
         stored,
         key: keys.registration(channel, user),
         channel: keys.channelRegistrations(channel),
-        begin: beginKey(channel),
+        begin: keys.channelBegin(channel),
         place: channel,
         counts: keys.registrationCounts(user),
         user,
@@ -134,6 +196,10 @@ export const stepOf = (stored: Stored): Step => {
     }
     case "token":
       return tokenStepOf(stored)
+    case "begun":
+      return begunStepOf(stored)
+    case "erase":
+      return eraseStepOf(stored)
     default:
       return parseState(subject) === undefined
         ? nowhere(stored, "there is no such command")

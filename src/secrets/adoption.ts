@@ -7,7 +7,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { textHmac } from "#basics/hmac.ts"
-import type { KeyAdopted } from "#domain/messages.ts"
+import type { KeyAdopted } from "#domain/messages/records.ts"
 import { eachEntry } from "#nats/kv/entries.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
@@ -19,7 +19,7 @@ export const adoptedKeys = Effect.gen(function* () {
   const log = yield* EventLog
   const adopted: Array<KeyAdopted> = []
   yield* log.replay("log", [filters.adopted], ({ message }) => {
-    if (message.type === "key.adopted/1") adopted.push(message)
+    if (message.type === "key.adopted") adopted.push(message)
   })
   return adopted
 })
@@ -75,7 +75,7 @@ export const adopt = Effect.fnUntraced(function* (set: KeySet) {
   const known = new Set((yield* adoptedKeys).map(({ publicKey }) => publicKey))
   for (const publicKey of usableKeys(set).filter((key) => !known.has(key))) {
     const body = { publicKey, at: yield* Clock.currentTimeMillis }
-    yield* log.once("log", { subject: subjects.adopted(publicKey), type: "key.adopted/1", body })
+    yield* log.once("log", { subject: subjects.adopted(publicKey), type: "key.adopted", body })
   }
 })
 
@@ -93,8 +93,7 @@ const adopted = Effect.gen(function* () {
   const stored = yield* log.last("log", subjects.useridSecret)
   return {
     seq: stored?.seq ?? 0,
-    fingerprint:
-      stored?.message.type === "userid-secret.adopted/1" ? stored.message.fingerprint : ""
+    fingerprint: stored?.message.type === "userid-secret.adopted" ? stored.message.fingerprint : ""
   }
 })
 
@@ -103,7 +102,7 @@ const write = Effect.fnUntraced(function* (fingerprint: string, expect: number) 
   const body = { fingerprint, at: yield* Clock.currentTimeMillis }
   yield* log.append("log", {
     subject: subjects.useridSecret,
-    type: "userid-secret.adopted/1",
+    type: "userid-secret.adopted",
     body,
     expect
   })

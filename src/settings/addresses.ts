@@ -210,6 +210,22 @@ export const originPattern: Form = (text) => {
   return { value: `${scheme === undefined ? "" : `${scheme}://`}${shownHost}${shownPort}` }
 }
 
+/** The names of this machine, to which browsers send secrets without TLS. */
+const ownMachine = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+
+/** The one origin of pages that this service serves: with https, or on this machine. */
+export const ownPagesOrigin: Form = (text) => {
+  const expected = {
+    fault: "Expected one origin such as https://desk.example.org; http only for localhost"
+  }
+  const form = originPattern(text)
+  const url = "value" in form && !isPattern(form.value) ? URL.parse(form.value) : null
+  if (url === null) return expected
+  const isSafe =
+    url.protocol === "https:" || (url.protocol === "http:" && ownMachine.test(url.hostname))
+  return isSafe ? { value: url.origin } : expected
+}
+
 /** The address of this machine where a server listens: a name or an address, without a port. */
 export const ownHost: Form = (text) => {
   const host = text.replace(/^\[|\]$/g, "")

@@ -85,8 +85,8 @@ const note = (
 
 /** The subscriptions that their user, or another one, took away: they are not given back. */
 const endedBy = (message: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
-  if (message.type === "subscription.moved/1") return message.moved
-  return message.type === "subscription.gone/1" ? [] : removedBy(message)
+  if (message.type === "subscription.moved") return message.moved
+  return message.type === "subscription.gone" ? [] : removedBy(emptyList, message)
 }
 
 const apply = (
@@ -105,15 +105,15 @@ const apply = (
   }
   if (!("id" in message)) return
   const { id } = message
-  if (message.type === "subscription.put/1") {
+  if (message.type === "subscription.put") {
     if (generationIn(state.list, id) === undefined) return
     puts.set(id, message)
     removed.delete(id)
   } else if (generationIn(before, id) === message.generation) {
     // A message about another generation has no effect.
-    if (message.type === "subscription.cleared/1") removed.delete(id)
-    if (message.type === "subscription.suspended/1") note(state, message, suspended, at, range)
-    if (message.type === "subscription.gone/1") {
+    if (message.type === "subscription.cleared") removed.delete(id)
+    if (message.type === "subscription.suspended") note(state, message, suspended, at, range)
+    if (message.type === "subscription.gone") {
       removed.delete(id)
       note(state, message, message.cause, at, range)
       puts.delete(id)
@@ -125,7 +125,7 @@ const apply = (
 const allRejected = Effect.fnUntraced(function* () {
   const rejected = new Set<number>()
   yield* (yield* EventLog).replay("log", [filters.rejected], ({ message }) => {
-    if (message.type === "command.rejected/1") rejected.add(message.command)
+    if (message.type === "command.rejected") rejected.add(message.command)
   })
   return rejected
 })
@@ -135,11 +135,11 @@ const rejectedOf = Effect.fnUntraced(function* (user: UserToken) {
   const log = yield* EventLog
   const puts: Array<string> = []
   yield* log.replay("log", [subjects.subscription(user)], ({ message, seq }) => {
-    if (message.type === "subscription.put/1") puts.push(subjects.rejected(seq))
+    if (message.type === "subscription.put") puts.push(subjects.rejected(seq))
   })
   const found = yield* log.lastOf("log", puts)
   return new Set(
-    found.flatMap(({ message }) => (message.type === "command.rejected/1" ? message.command : []))
+    found.flatMap(({ message }) => (message.type === "command.rejected" ? message.command : []))
   )
 })
 
@@ -205,14 +205,14 @@ export const undoing = (
 ) => {
   if (cause === suspended)
     return {
-      type: "subscription.cleared/1",
+      type: "subscription.cleared",
       body: { id, generation, by: "operator", at: now }
     } as const
   if (exhausted(list, data.endpoint, quota) !== undefined) return undefined
   // The browser still has this secret, and does not ask for another one.
   const renewal = validRenewalIn(list.tombstones, id, now)
   return {
-    type: "subscription.put/1",
+    type: "subscription.put",
     body: {
       user: name,
       id,

@@ -31,8 +31,9 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { parseOfBroadcast, subjects } from "#streams/subjects.ts"
-import { type ChannelToken, decodeToken, directToken } from "#streams/tokens.ts"
+import { type ChannelToken, decodeToken, isDirect } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { type FindEnded, makeFindEnded } from "./ended.ts"
 
 /** All broadcasts that a batch can finish: their facts are stored together. */
 const finishedAtOnce = 256
@@ -59,8 +60,9 @@ interface Tally {
   readonly facts: Facts
   readonly log: EventLog["Service"]
   readonly pauses: Effect.Success<typeof makePauses>
-  /** Broadcasts whose fact had to wait and is stored now: their progress can be removed. */
+  /** Broadcasts whose fact is stored, and whose progress is not removed yet. */
   readonly recorded: Set<EntryKey<"broadcast">>
+  readonly findEnded: FindEnded
   /** No earlier term counted a message after this sequence. */
   readonly countedUpTo: number
 }
@@ -69,11 +71,18 @@ interface Tally {
 export const tallyLayer = Layer.effectDiscard(
   Effect.gen(function* () {
     const followers = yield* Followers
-    yield* Effect.forkScoped(followers.follow("tally", start))
+    yield* Effect.forkScoped(followers.follow("tally", startLive))
   })
 )
 
-export const start = Effect.fnUntraced(function* (from: number) {
+/** The tally of a service, which also removes what earlier ones left, or NATS brought back. */
+const startLive = (from: number) =>
+  Effect.flatMap(makeFindEnded, (findEnded) => make(from, findEnded))
+
+/** The tally of a rebuild, which has the buckets to itself. */
+export const start = (from: number) => make(from, () => Effect.succeed([]))
+
+const make = Effect.fnUntraced(function* (from: number, findEnded: FindEnded) {
   const share = (yield* Caches).share("tally")
   const broadcasts = yield* makeWriteBackCache<EntryKey<"broadcast">>("broadcasts", share)
   const channels = yield* makeWriteBackCache<EntryKey<"channelPushes">>("channels", share)
@@ -88,12 +97,13 @@ export const start = Effect.fnUntraced(function* (from: number) {
     log: yield* EventLog,
     pauses: yield* makePauses,
     recorded: new Set(),
+    findEnded,
     countedUpTo
   }
   return {
     from,
     apply: (batch: ReadonlyArray<Stored>) => apply(tally, batch),
-    store: () => store(tally),
+    store: (saved: number) => store(tally, saved),
     unstoredSince: () =>
       Math.min(
         broadcasts.unstoredSince(),
@@ -124,7 +134,7 @@ const apply = Effect.fnUntraced(function* (
 
 const load = ({ broadcasts, countedUpTo }: Tally, batch: ReadonlyArray<Stored>) => {
   for (const { message, seq } of batch)
-    if (message.type === "plan/1" && seq > countedUpTo)
+    if (message.type === "plan" && seq > countedUpTo)
       broadcasts.loadAbsent(keys.broadcast(message.broadcast))
   const places = batch.flatMap(({ subject }) => parseOfBroadcast(subject) ?? [])
   return broadcasts.load(places.map(({ broadcast }) => keys.broadcast(broadcast)))
@@ -142,22 +152,21 @@ const count = (
   if (place === undefined) return undefined
   const key = keys.broadcast(place.broadcast)
   const before = broadcasts.get(key)
-  if (message.type === "plan/1") {
+  if (message.type === "plan") {
     const plan = { ...message, broadcast: place.broadcast }
     broadcasts.set(key, before ?? startProgress(plan, seq), seq)
   }
-  if (message.type === "outcome/1") {
-    // The pushes of a broadcast to several channels count for none of them.
-    if (place.channel !== directToken) {
-      const list = delivered.get(place.channel) ?? []
-      delivered.set(place.channel, list)
-      list.push(deliveredOf(message, before?.since ?? place.broadcast, seq))
-    }
-    // Without its plan, a broadcast has expired in the bucket. Its channel still counts.
-    if (before !== undefined)
-      broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
-  }
+  if (message.type === "outcome" && before !== undefined)
+    broadcasts.set(key, evolveProgress(before, message, place.of, seq), seq)
   const progress = broadcasts.get(key)
+  // The pushes of a broadcast to several channels count for none of them.
+  if (message.type === "outcome" && !isDirect(place.channel)) {
+    const list = delivered.get(place.channel) ?? []
+    delivered.set(place.channel, list)
+    // Without its plan, a broadcast has expired in the bucket. Its channel still counts.
+    const counted = progress ?? { broadcast: place.broadcast, lastModified: 0 }
+    list.push(deliveredOf(message, counted, seq))
+  }
   // Also for a message that an earlier term counted.
   if (progress?.failures?.reached === seq && !progress.finished)
     pauses.add(place.broadcast, progress.failures, seq)
@@ -177,7 +186,7 @@ const record = Effect.fnUntraced(function* (
   const { broadcast } = progress
   const key = keys.broadcast(broadcast)
   const subject = subjects.finished(channel, broadcast)
-  const message = { subject, type: "broadcast.finished/1", body: progress } as const
+  const message = { subject, type: "broadcast.finished", body: progress } as const
   const stored = () => void recorded.add(key)
   if (yield* facts.record({ message, seq, stored })) broadcasts.remove(key)
   const { retrying: _, waiting: __, ...counts } = countsOf(progress)
@@ -187,8 +196,9 @@ const record = Effect.fnUntraced(function* (
   yield* Effect.logInfo("broadcast finished", fields)
 })
 
-const store = (tally: Tally) =>
+const store = (tally: Tally, saved: number) =>
   Effect.gen(function* () {
+    for (const key of yield* tally.findEnded(saved)) tally.recorded.add(key)
     yield* retryFacts(tally)
     yield* tally.pauses.store
     yield* flush(tally)
@@ -213,7 +223,9 @@ const flush = Effect.fnUntraced(function* (tally: Tally) {
     concurrency: countedAtOnce,
     discard: true
   })
-  yield* Effect.all([broadcasts.flush, channels.flush], { concurrency: "unbounded", discard: true })
+  // First: after a crash in between, outcomes are counted again beside the present progress.
+  yield* channels.flush
+  yield* broadcasts.flush
 })
 
 /**

@@ -67,6 +67,19 @@ const showWindow = gauge(
     "BELLCAST_PUSHES_UNDER_WAY_MAX, less while few are needed or it throttles us"
 )
 
+/** Shows how many processes of this one's group deliver, this one included. */
+export const showProcesses = gauge(
+  "bellcast_delivery_processes",
+  "Processes that deliver: this one, and those that it has started"
+)
+/** Counts the deaths of processes that this one has started. */
+export const countDeath = counter(
+  "bellcast_delivery_process_deaths_total",
+  "Processes that this one has started to deliver, and that ended by themselves; each is started " +
+    "again",
+  {}
+)
+
 const otherHost = "other"
 
 /** The entries of the allow-list, those of the browsers first. */

@@ -1,5 +1,6 @@
 // The log: Effect's logger writes to pino. JSON lines on stdout, or short lines on a terminal.
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
@@ -117,12 +118,25 @@ const serializers = {
   err: (error: unknown) => (error instanceof Error ? errorFields(error) : fieldOf("", error))
 }
 
-/** Sends everything logged through Effect to pino at `minimum` and above. `pretty`: for people. */
-export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
+/** Writes a line of another process, which is JSON, among those of this one. */
+export const LogLines: Context.Reference<{ readonly write: (line: string) => void }> =
+  Context.Reference<{ readonly write: (line: string) => void }>("bellcast/telemetry/LogLines", {
+    defaultValue: () => ({ write: () => {} })
+  })
+
+/** A line that is not of a log, such as one of a library, is written as it is. */
+const isOfLog = (line: string): boolean => /^\{.*\}$/.test(line)
+
+/**
+ * Sends everything logged through Effect to pino at `minimum` and above. `pretty`: for people.
+ * `process`: the name of this process in each line; undefined: lines have none.
+ */
+export const loggerLayer = (minimum: pino.Level, pretty: boolean, process?: string) => {
   const output = pretty ? prettyStream : bufferedStdout()
   // pino escapes C0 only, and ends each line with \n.
+  const base = process === undefined ? null : { process }
   const hooks = { streamWrite: (line: string) => `${printable(line.slice(0, -1))}\n` }
-  const root = pino({ level: minimum, base: null, serializers, hooks }, output)
+  const root = pino({ level: minimum, base, serializers, hooks }, output)
   const logger = Logger.make<unknown, void>((options) => {
     const { logLevel } = options
     if (logLevel === "None" || logLevel === "All") return
@@ -131,8 +145,14 @@ export const loggerLayer = (minimum: pino.Level, pretty: boolean) => {
     if (bufferedLevels.has(logLevel)) output.flushSoon()
     else output.flush()
   })
-  return Layer.merge(
+  const write = (line: string) => {
+    if (pretty && !isOfLog(line)) globalThis.process.stdout.write(`${printable(line)}\n`)
+    else output.write(`${line}\n`)
+    output.flushSoon()
+  }
+  return Layer.mergeAll(
     Logger.layer([logger]),
+    Layer.succeed(LogLines, { write }),
     Layer.succeed(References.MinimumLogLevel, root.isLevelEnabled("debug") ? "Debug" : "Info")
   )
 }

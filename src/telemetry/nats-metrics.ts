@@ -1,6 +1,9 @@
 // Metrics of the whole service, read from NATS: backlog, and space in streams and buckets.
+import { type MessageType, messages } from "#domain/messages/table.ts"
 import { consumers } from "#streams/index.ts"
 import { counter, gauge, readCounter } from "./series.ts"
+
+const messageNames = Object.keys(messages) as ReadonlyArray<MessageType>
 
 const showOldest = gauge(
   "bellcast_oldest_push_age_seconds",
@@ -72,7 +75,7 @@ const facts = [
   "subscription.suspended"
 ] as const
 /** The type of a message that is postponed where it cannot be stored. */
-export type PostponedType = `${(typeof facts)[number]}/1`
+export type PostponedType = (typeof facts)[number]
 
 const countPostponed = counter(
   "bellcast_facts_postponed_total",
@@ -82,8 +85,7 @@ const countPostponed = counter(
 )
 
 /** Counts a fact that cannot be stored now. `type`: that of its message. */
-export const factPostponed = (type: PostponedType): void =>
-  countPostponed({ fact: type.slice(0, -"/1".length) as (typeof facts)[number] }, 1)
+export const factPostponed = (fact: PostponedType): void => countPostponed({ fact }, 1)
 
 const stages = ["planner", "projector"] as const
 const countRejected = counter(
@@ -95,6 +97,25 @@ const countRejected = counter(
 
 /** Counts a command that is rejected for good. */
 export const commandRejected = (stage: (typeof stages)[number]): void => countRejected({ stage }, 1)
+
+const countDeleted = counter(
+  "bellcast_log_messages_deleted_total",
+  "Messages of LOG from before the history that this process deleted, as nothing rested on them",
+  {}
+)
+
+/** Counts a message that was deleted from LOG because of its age. */
+export const logMessageDeleted = (): void => countDeleted({}, 1)
+
+const countUnreadable = counter(
+  "bellcast_unreadable_messages_total",
+  "Times that this process met a message in LOG or WORK that only a later version reads, by the " +
+    "name of the message",
+  { message: messageNames }
+)
+
+/** Counts a message that only a later version reads. */
+export const messageUnreadable = (message: MessageType): void => countUnreadable({ message }, 1)
 
 const showWorking = gauge(
   "bellcast_consumer_working",

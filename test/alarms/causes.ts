@@ -1,5 +1,8 @@
 // What goes wrong, and how it ends.
+
 import { setTimeout as pause } from "node:timers/promises"
+import { jetstream } from "@nats-io/jetstream"
+import { headers } from "@nats-io/transport-node"
 import { memoryGroup } from "../support/cgroup.ts"
 import { basic, call, join, publish, publishAt } from "../support/client.ts"
 import { wrongClock } from "../support/clock.ts"
@@ -208,6 +211,20 @@ export const providerAway: Cause = async ({ add }) => {
     BELLCAST_AUTH_OPENID_AUDIENCE: "bellcast"
   })
   return () => process[Symbol.asyncDispose]()
+}
+
+/** The tally stops at such a plan until somebody deletes it: no later version comes. */
+export const laterMessage: Cause = async ({ admin }) => {
+  await using client = await admin()
+  const typed = headers()
+  typed.set("Bellcast-Type", "plan/99")
+  const { seq, stream } = await jetstream(client.nc).publish("bellcast.plan.steady.1", "{}", {
+    headers: typed
+  })
+  return async () => {
+    await using again = await admin()
+    await again.jsm.streams.deleteMessage(stream, seq)
+  }
 }
 
 /** Messages that are no broadcasts, by a publisher of NATS. */

@@ -11,6 +11,7 @@ import {
   foughtConsumer,
   garbage,
   killed,
+  laterMessage,
   memoryShort,
   outOfMemory,
   providerAway,
@@ -52,6 +53,12 @@ const alone: ReadonlyArray<Incident> = [
     alert: "BellcastCommandsRejected",
     labels: { stage: "planner" },
     cause: garbage
+  },
+  {
+    name: "a message is of a later version",
+    alert: "BellcastVersionTooOld",
+    labels: { message: "plan" },
+    cause: laterMessage
   },
   {
     name: "a consumer is deleted",

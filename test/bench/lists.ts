@@ -49,7 +49,7 @@ const ids = await Effect.gen(function* () {
         i % 5_000 < channels ? "billing" : "shop",
         channelToken(`channel-${i % channels}`)
       ),
-      type: "broadcast/1",
+      type: "broadcast",
       body: { data }
     })
   const all = Array.from({ length: broadcasts }, (_, i) => i)

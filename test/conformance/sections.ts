@@ -9,12 +9,16 @@ import { broadcastProgress } from "./sections/broadcast-progress.ts"
 import { broadcastStates } from "./sections/broadcast-states.ts"
 import { broadcasts } from "./sections/broadcasts.ts"
 import { callers } from "./sections/callers.ts"
+import { channelList } from "./sections/channel-list.ts"
 import { channels } from "./sections/channels.ts"
+import { content } from "./sections/content.ts"
 import { cors } from "./sections/cors.ts"
 import { crossSite } from "./sections/cross-site.ts"
 import { description } from "./sections/description.ts"
 import { direct } from "./sections/direct.ts"
 import { directProgress } from "./sections/direct-progress.ts"
+import { draftPublications } from "./sections/draft-publications.ts"
+import { drafts } from "./sections/drafts.ts"
 import { errors } from "./sections/errors.ts"
 import { events } from "./sections/events.ts"
 import { files } from "./sections/files.ts"
@@ -58,7 +62,7 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["3.7-3.10 lists", [...listing, ...pages]],
   ["3.11 tests of subscriptions", subscriptionTests],
   ["3.12 renewal", renewal],
-  ["4.1-4.3 channels", [...channels, ...registrations]],
+  ["4.1-4.3 channels", [...channels, ...channelList, ...registrations]],
   ["4.5 members", members],
   ["4.4 broadcasts", [...broadcasts, ...pushData, ...rates, ...broadcastProgress]],
   ["4.6 broadcasts to channels and users", [...direct, ...directProgress]],
@@ -70,6 +74,8 @@ export const sections: ReadonlyArray<readonly [name: string, cases: ReadonlyArra
   ["4.12 persons", persons],
   ["4.13 streams of events", events],
   ["4.14 broadcasts that start later", [...schedules, ...scheduleChanges]],
+  ["4.15 drafts", [...drafts, ...draftPublications]],
+  ["4.16 what a broadcast says", content],
   ["5.1-5.4 the server", operational],
   ["5.5 the description", description],
   ["5.6 batches", [...batches, ...batchEntries, ...batchLimits]],

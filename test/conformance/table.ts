@@ -84,6 +84,7 @@ const mediaTypes = [
   "text/html",
   "text/javascript",
   "text/event-stream",
+  "text/csv; header=present",
   "text/plain; version=0.0.4"
 ].map((type) => `${type}; charset=utf-8`)
 

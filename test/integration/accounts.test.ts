@@ -66,7 +66,14 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
   assert.deepEqual([audit.code, audit.stderr], [0, ""])
   assert.match(audit.stdout, /delivered/)
   const toUser = `audit --user ${/^[\w-]{22}/m.exec(audit.stdout)![0]}`
-  for (const verb of ["streams --live", "dead", "permissions list", "channel list", toUser]) {
+  for (const verb of [
+    "verify",
+    "streams --live",
+    "dead",
+    "permissions list",
+    "channel list",
+    toUser
+  ]) {
     const result = await runCli([...verb.split(" "), ...auditorFlags()])
     assert.deepEqual([result.code, result.stderr], [0, ""], verb)
   }
@@ -164,6 +171,7 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
   const forged = [
     "bellcast.cmd.broadcast.rest.news",
     "bellcast.cmd.broadcast.billing.=direct",
+    "bellcast.cmd.broadcast.billing.=channels",
     "bellcast.cmd.part.rest",
     "bellcast.cmd.part.billing",
     "bellcast.cmd.broadcast.billing.news.more",
@@ -178,6 +186,7 @@ it("holds a publisher to its source and to its own replies", { timeout: 60_000 }
     "$KV.bellcast_permissions.news.publishers",
     "$JS.API.STREAM.MSG.GET.BELLCAST_LOG",
     "$JS.API.STREAM.PURGE.BELLCAST_LOG",
+    "$JS.API.STREAM.MSG.DELETE.BELLCAST_LOG",
     "$JS.API.INFO"
   ]
   for (const each of forged) await refused(nc.request(each, member, { timeout: 500 }), each)
@@ -229,6 +238,18 @@ it("lets the service do all that it does, and an operator rebuild", {
   assert.deepEqual([added.code, added.stderr], [0, ""])
   const redrive = await runCli(["redrive", broadcast, ...operator])
   assert.equal(redrive.code, 0, redrive.stderr)
+  await using admin = await clientOf(port, "bellcast-admin", "_INBOX_bellcast")
+  const { headers } = await call(service.url, "PUT", "/drafts/a", "editor", { data: {} })
+  const ifMatch = { "if-match": headers.get("etag")! }
+  const data = { data: { n: 1 } }
+  const saved = await call(service.url, "PUT", "/drafts/a", "editor", { data }, ifMatch)
+  assert.equal(saved.status, 200)
+  const drafts = { subjects_filter: "bellcast.cmd.draft.>" }
+  const jsm = await jetstreamManager(admin.nc)
+  await until(
+    async () => (await jsm.streams.info("BELLCAST_LOG", drafts)).state.subjects,
+    (counts) => counts?.["bellcast.cmd.draft.a"] === 1
+  )
   await service.stop()
   assert.notMatch(service.output(), /Permissions Violation|NATS refuses/)
   const rebuilt = await runCli(["rebuild", ...operator])

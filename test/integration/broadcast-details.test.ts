@@ -1,7 +1,8 @@
-// The outcomes of a broadcast, by reason and push service: over HTTP, in LOG, and after a rebuild.
+// The outcomes of a broadcast, by reason, push service, language and minute: over HTTP, in LOG, and
+// after a rebuild.
 import { assert, it } from "vitest"
 import { administer } from "#test/history.ts"
-import { call, finished, join, publish, until } from "../support/client.ts"
+import { call, finished, join, publish, publishAt, until } from "../support/client.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { trustingEnvironment } from "../support/tls.ts"
@@ -22,6 +23,8 @@ it("shows counts by reason and push service, receipts, and how long answers took
   const path = `/channels/news/broadcasts/${id}`
   const { data } = (await call(service.url, "GET", path, "publisher")).body
   assert.deepEqual(data.reasons, { accepted: 4, gone: 1, refused: 1 })
+  assert.deepInclude(data, { done_share: 1, retries: [] })
+  assert.notProperty(data, "locales")
   const { p50_millis, p99_millis, ...fates } = data.push_services.other
   assert.deepEqual(fates, {
     ...{ delivered: 4, retrying: 0, expired: 0, dead: 1, gone: 1, cancelled: 0 }
@@ -38,7 +41,22 @@ it("shows counts by reason and push service, receipts, and how long answers took
   const [listed] = (await call(service.url, "GET", "/channels/news/broadcasts", "publisher")).body
     .data
   assert.notProperty(listed, "reasons")
+  assert.equal(listed.done_share, 1)
+  const timeline = await call(service.url, "GET", `/broadcasts/${id}/timeline`, "publisher")
+  const { minutes, points } = timeline.body.data
+  assert.equal(minutes, 1)
+  const minute = (at: number) => Math.floor(at / 60_000) * 60_000
+  assert.equal(points[0].at, minute(Math.min(...points.map((each: Point) => each.at))))
+  assert.isAtLeast(points[0].at, minute(data.accepted_at))
+  const sums = { delivered: 4, expired: 0, dead: 1, gone: 1, cancelled: 0 }
+  for (const [fate, sum] of Object.entries(sums))
+    assert.equal(
+      points.reduce((all: number, point: Point) => all + point[fate]!, 0),
+      sum
+    )
 })
+
+type Point = { readonly at: number } & Readonly<Record<string, number>>
 
 it.for([
   ["one", ["201"]],
@@ -69,13 +87,39 @@ it("is made again by a rebuild, byte for byte", { timeout: 60_000 }, async () =>
   await using admin = await administer(nats.url)
   await using push = await startPushService()
   const scripts = [["slow 50"], ["410"], ["400"], ["503", "429 retry-after 600"]]
-  const browsers = scripts.map((script) => push.subscribe({ script }).subscription)
+  const browsers = scripts.map((script, i) => ({
+    ...push.subscribe({ script }).subscription,
+    ...(i !== 1 && { locale: "de" })
+  }))
   await join([service.url], "rebuilt", browsers, 24, "rebuilt")
-  const id = await publish(service.url, "rebuilt", { n: 1 })
+  const data = { n: 1 }
+  const id = await publishAt(service.url, "/channels/rebuilt", {
+    data,
+    data_by_locale: { de: data }
+  })
   const progress = async () => (await admin.entries())[`$KV.bellcast_broadcasts.${id}`] ?? ""
   const reasons = ["accepted", "gone", "refused", "throttled"]
   const before = await until(progress, (text) =>
     reasons.every((reason) => text.includes(`"${reason}":1`))
+  )
+  const shown = (await call(service.url, "GET", `/broadcasts/${id}`, "publisher")).body.data
+  assert.equal(shown.done_share, 0.75)
+  const [{ until: end, ...retry }] = shown.retries
+  assert.deepEqual(retry, { reason: "throttled", pushes: 1 })
+  assert.isAbove(end, Date.now() + 500_000)
+  assert.isBelow(end, shown.expires_at)
+  const none = { delivered: 0, retrying: 0, expired: 0, dead: 0, gone: 0, cancelled: 0 }
+  assert.deepEqual(shown.locales, {
+    de: { ...none, delivered: 1, retrying: 1, dead: 1 },
+    data: { ...none, gone: 1 }
+  })
+  const cli = await runCli(["broadcast", "show", id, "--nats", nats.url])
+  const last = new Date(end).toISOString()
+  assert.include(cli.stdout, `practically done      75 %, 1 are tried again until ${last}\n`)
+  assert.match(cli.stdout, /^TRIED AGAIN FOR {2}PUSHES {2}UNTIL\nthrottled +1 +2/m)
+  assert.match(
+    cli.stdout,
+    /^LOCALE {2}DELIVERED .*\nde +1 +1 +0 +1 +0 +0\ndata +0 +0 +0 +0 +1 +0$/m
   )
   await service.stop()
   assert.include(before, '"reasons":{')

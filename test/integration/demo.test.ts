@@ -1,12 +1,10 @@
-// The demo of `make run`: it is served in development only, each file with a strict policy.
-import { readdirSync } from "node:fs"
+// What `make run` has beside the service: the console with "Try it", and a push service of made-up
+// browsers. In development only.
 import { describe, expect, it } from "vitest"
 import { expectNoDemo, startDevelopment, statusesOf } from "#test/development.ts"
 import { startNats } from "#test/nats.ts"
 import { startService } from "#test/service.ts"
 import { useShared } from "#test/use-service.ts"
-
-const statusOf = async (url: string) => (await fetch(url)).status
 
 const shared = useShared(async (opened) => ({ service: opened.use(await startDevelopment()) }))
 
@@ -26,54 +24,23 @@ describe("make run", () => {
   })
 })
 
-describe("the demo", () => {
+describe("try it", () => {
   it("is what the start prints first", () => {
     const [, url] = /Bellcast is ready\..*\n\n +(http\S+)\n/.exec(shared.service.output()) ?? []
-    expect(url).toBe(`${shared.service.url}/demo/`)
+    expect(url).toBe(`${shared.service.url}/console/#/try`)
   })
 
-  it("has files of its own types, without anything inline", async () => {
-    const page = await fetch(`${shared.service.url}/demo/`)
-    expect(page.headers.get("content-type")).toBe("text/html; charset=UTF-8")
-    const text = await page.text()
-    const names = [...text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, name]) => name!)
-    expect(names).toContain("demo.js")
-    for (const name of readdirSync("src/browser/demo"))
-      expect(await statusOf(`${shared.service.url}/demo/${name}`), name).toBe(200)
-    expect(text).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]* src=)/)
-  })
-
-  it("allows its page and its worker nothing but files and requests of the service", async () => {
-    const both = [
-      ...["default-src 'none'", "script-src 'self'", "connect-src 'self'", "img-src 'self'"],
-      ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
-    ]
-    const page = [
-      ...["style-src 'self'", "worker-src 'self'", "require-trusted-types-for 'script'"],
-      "trusted-types demo"
-    ]
-    for (const name of ["", "demo.js", "worker.js"]) {
-      const { headers } = await fetch(`${shared.service.url}/demo/${name}`)
-      const directives = headers.get("content-security-policy")?.split("; ")
-      const expected = name === "worker.js" ? both : [...both, ...page]
-      expect(directives?.toSorted(), name).toEqual(expected.toSorted())
+  it("is where the page of earlier versions leads", async () => {
+    for (const path of ["demo", "demo/", "demo/index.html"]) {
+      const { headers, status } = await fetch(`${shared.service.url}/${path}`, {
+        redirect: "manual"
+      })
+      expect([path, status, headers.get("location")]).toEqual([
+        path,
+        307,
+        `${shared.service.url}/console/#/try`
+      ])
     }
-  })
-
-  it("is not sent again to who has it, and changed by nobody", async () => {
-    for (const name of ["", "demo.js"]) {
-      const url = `${shared.service.url}/demo/${name}`
-      const etag = (await fetch(url)).headers.get("etag")!
-      const again = await fetch(url, { headers: { "if-none-match": etag } })
-      expect([again.status, await again.text()]).toEqual([304, ""])
-      const refused = await fetch(url, { method: "POST" })
-      expect([refused.status, refused.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"])
-    }
-  })
-
-  it("has a slash, which relative addresses need", async () => {
-    const { status, url } = await fetch(`${shared.service.url}/demo`)
-    expect({ status, url }).toEqual({ status: 200, url: `${shared.service.url}/demo/index.html` })
   })
 
   it("plays the push service of made-up browsers: 410; 429 for a while, then 201", async () => {
@@ -88,6 +55,31 @@ describe("the demo", () => {
 
   it("is no part of the API description", async () => {
     expect(await (await fetch(`${shared.service.url}/__api__`)).text()).not.toContain("/demo")
+  })
+})
+
+describe("the console of make run", () => {
+  it("is on every address of the service, and lets anybody in by a name", async () => {
+    const { service } = shared
+    const config = await (await fetch(`${service.url}/console/config.json`)).json()
+    expect(config).toMatchObject({
+      development: true,
+      origin: new URL(service.url).origin,
+      logins: [{ policy: "basicauth", kind: "basicauth" }]
+    })
+    const page = await fetch(`${service.url}/console`)
+    expect([page.status, page.url]).toEqual([200, `${service.url}/console/`])
+    expect(await page.text()).not.toMatch(/<style|style=|\son\w+=|<script(?![^>]* src=)/)
+  })
+
+  it("may show a push in this browser, by a worker of its own", async () => {
+    const policyOf = async (name: string) => {
+      const { headers, status } = await fetch(`${shared.service.url}/console/${name}`)
+      return `${status} ${headers.get("content-security-policy")}`
+    }
+    expect(await policyOf("")).toMatch(/^200 .*; worker-src 'self'; .*; trusted-types console$/)
+    expect(await policyOf("worker.js")).toMatch(/^200 default-src 'none'; script-src 'self';/)
+    expect(await policyOf("worker.js")).not.toMatch(/trusted-types/)
   })
 })
 

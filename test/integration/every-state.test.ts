@@ -140,7 +140,7 @@ describe("a broadcast in each state", { timeout: 60_000 }, () => {
     const [listed] = tables
     for (const state of BroadcastState.literals)
       assert.match(rowOf(listed!, ids[state])!, new RegExp(`^ *\\d+ +${state} `))
-    assert.match(rowOf(listed!, ids.running)!, /Z +3 +0 +0 +0 +news /)
+    assert.match(rowOf(listed!, ids.running)!, /Z +3 +0 +0 +0 +- +- +news /)
     assert.match(rowOf(listed!, ids.scheduled)!, new RegExp(`${at} +- +0 `))
     assert.include(await verb("audit", ids.running), "; running, 0 of 1 shards done, planned for 3")
     assert.match(await verb("audit", ids.scheduled), new RegExp(`, starts ${at}\nscheduled\n`))

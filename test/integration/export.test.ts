@@ -87,6 +87,10 @@ describe("an export", { timeout: 60_000 }, () => {
     assert.deepInclude(stand![0], { ...standIn.subscription, channels: ["news"] })
     assert.notProperty(stand![0], "user")
 
+    const ofOne = await exported("-", "--user", idOf("user2"))
+    assert.deepEqual([ofOne.code, linesIn(ofOne.stdout).length], [0, 2])
+    for (const { user } of linesIn(ofOne.stdout)) assert.equal(user, idOf("user2"))
+
     await using another = await startNats({ syncAlways: false })
     await using next = await startService({ natsUrl: another.url, env: formerKeys })
     const read = await runCli(["import", file], settingsOn(another.url))

@@ -7,7 +7,7 @@ import { States } from "#broadcasts/states.ts"
 import { Settings } from "#config"
 import { handleChange } from "#delivery/changes/changes.ts"
 import { beginRun } from "#delivery/changes/waiting-jobs.ts"
-import { startHeader } from "#domain/broadcast.ts"
+import { startHeader } from "#domain/broadcast-start.ts"
 import { startProgress } from "#domain/progress.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
@@ -36,11 +36,11 @@ it("reads for the line of a change only who published, and the counts", async ()
     const log = yield* EventLog
     const { nc } = yield* Nats
     const subject = subjects.broadcast("shop", channel)
-    const { seq: broadcast } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
+    const { seq: broadcast } = yield* log.append("log", { subject, type: "broadcast", body: {} })
     const at = new Date().toISOString()
     yield* log.append("log", {
       subject: subjects.state(broadcast),
-      type: "broadcast.started/1",
+      type: "broadcast.started",
       body: { broadcast, channel, run: 0, by: "schedule", at: Date.now(), schedule: { at } }
     })
     const stored = (yield* log.last("log", subjects.state(broadcast)))!
@@ -78,7 +78,7 @@ it("appends each job once, however often the broadcast was resumed", async () =>
     const log = yield* EventLog
     for (const shard of shards) {
       const subject = subjects.shard(broadcast, shard)
-      yield* log.once("work", { subject, type: "shard/1", body: job(shard) })
+      yield* log.once("work", { subject, type: "shard", body: job(shard) })
     }
     const resume = Effect.fnUntraced(function* (run: number, isOvertaken = () => false) {
       const before = nc.stats().outMsgs
@@ -88,7 +88,7 @@ it("appends each job once, however often the broadcast was resumed", async () =>
     const runs = Effect.fnUntraced(function* () {
       const found = new Map<number, number>()
       yield* log.replay("work", [filters.shardsOf(broadcast)], ({ message }) => {
-        if (message.type !== "shard/1") return
+        if (message.type !== "shard") return
         found.set(message.run ?? 0, (found.get(message.run ?? 0) ?? 0) + 1)
       })
       return [...found]
@@ -126,7 +126,7 @@ it("asks about each retry once, however many runs it was appended in", async () 
       const subject = subjects.retry(origin, broadcast, user, subscription)
       const reason = "server-error" as const
       yield* log.once("work", {
-        ...{ subject, type: "retry/1" },
+        ...{ subject, type: "retry" },
         body: { ...body, attempts: 1, reason }
       })
     }
@@ -140,7 +140,7 @@ it("asks about each retry once, however many runs it was appended in", async () 
     assert.isAtMost(yield* resume(5), first + 2)
     const runs: Array<number> = []
     yield* log.replay("work", [filters.retriesOf(broadcast)], ({ message }) => {
-      if (message.type === "retry/1") runs.push(message.run ?? 0)
+      if (message.type === "retry") runs.push(message.run ?? 0)
     })
     for (const run of [0, 1, 2, 3, 4, 5])
       assert.lengthOf(
@@ -158,14 +158,14 @@ const addScheduled = Effect.gen(function* () {
   const log = yield* EventLog
   const { seq: broadcast } = yield* log.append("log", {
     subject: subjects.broadcast("test", channel),
-    type: "broadcast/1",
+    type: "broadcast",
     body: {},
     headers: { [startHeader]: at }
   })
   const body = { broadcast, channel, run: 0, by: "nats:test", at: 1, schedule: { at } }
   yield* log.once("log", {
     subject: subjects.state(broadcast),
-    type: "broadcast.scheduled/1",
+    type: "broadcast.scheduled",
     body
   })
 })

@@ -2,12 +2,12 @@
 // its rejection recorded, but for many in a row. Loops that follow LOG begin again after they died.
 import { Effect, Fiber, Layer, Logger } from "effect"
 import { assert, it } from "vitest"
-import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { fanoutLayer } from "#fanout/planner.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { projectionLayer } from "#projection/projector.ts"
+import { rebuild } from "#rebuild/rebuild.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { until } from "../support/client.ts"
 import { administer } from "../support/history.ts"
@@ -17,7 +17,7 @@ import { startNats } from "../support/nats.ts"
 const put = (n: number, id: string) =>
   ({
     subject: subjects.subscription(userOf(n)),
-    type: "subscription.put/1",
+    type: "subscription.put",
     body: {
       user: `user ${n}`,
       id,
@@ -148,13 +148,13 @@ it("a broadcast starts in time although reading the states and starting it died"
     const replay: typeof log.replay = (...all) =>
       (all[1].includes(filters.states) ? once("states") : undefined) ?? log.replay(...all)
     const append = (...all: Parameters<typeof log.append>) =>
-      (all[1].type === "broadcast.started/1" ? once("start") : undefined) ?? log.append(...all)
+      (all[1].type === "broadcast.started" ? once("start") : undefined) ?? log.append(...all)
     const body = {
       ...{ broadcast: 1, channel: "news", run: 0, by: "test", at: 1 },
       schedule: { at: "2026-01-01T00:00:00Z" }
     }
     const subject = subjects.state(1)
-    yield* log.append("log", { subject, type: "broadcast.scheduled/1", body })
+    yield* log.append("log", { subject, type: "broadcast.scheduled", body })
     const planner = yield* Effect.forkDetach(
       Layer.launch(fanoutLayer).pipe(
         Effect.provideService(

@@ -145,7 +145,7 @@ describe("a channel that everybody left", { timeout: 120_000 }, () => {
     await isSaved()
     await one.stop()
     const changed = (await rebuildAt(nats.url)).map(({ changed }) => changed)
-    assert.deepEqual(changed, [0, 0, 0, 0, 0])
+    assert.deepEqual(new Set(changed), new Set([0]))
     one = await startService({ natsUrl: nats.url })
     await join("gone", "dan", other)
     assert.deepEqual(await countsOf("gone", "dan"), [1, 0])
@@ -182,9 +182,6 @@ describe("a channel that everybody left", { timeout: 120_000 }, () => {
     await until(rejoined, ({ status }) => status === 202)
     assert.deepEqual(await countsOf("back", "fay0"), [1, 0])
     await leave("back", "fay0")
-    // Each start looks for what was brought back.
-    await one.stop()
-    one = await startService({ natsUrl: nats.url })
     await nothingIsLeft()
   })
 
@@ -205,6 +202,8 @@ describe("a channel that everybody left", { timeout: 120_000 }, () => {
           await command(n + i, "delete")
         })
       )
+    // Before the first of them is applied, and between two batches, nothing is left either.
+    await isSaved()
     await nothingIsLeft()
     assert.isAtMost((await admin.jsm.streams.info(bucket)).state.bytes, bytes + 100)
   })

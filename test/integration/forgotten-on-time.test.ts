@@ -5,11 +5,11 @@ import { afterAll, assert, beforeAll, it } from "vitest"
 import { emptyPushes } from "#domain/outcome.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { EndedMillis, forget } from "#projection/forget.ts"
+import { EndedMillis, forget, makeForgetEnded } from "#projection/forget.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { makeSets } from "#projection/sets.ts"
 import { keys } from "#streams/buckets.ts"
-import { channelToken } from "#streams/tokens.ts"
+import { channelToken, type UserToken } from "#streams/tokens.ts"
 import { call, until } from "../support/client.ts"
 import { quiet } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
@@ -27,16 +27,16 @@ beforeAll(async () => {
   nats = await startNats()
   gateway = await startService({ natsUrl: nats.url, roles: "gateway" })
   admin = await connectAdmin(nats.url)
-}, 60_000)
+})
 afterAll(async () => {
   await admin?.[Symbol.asyncDispose]()
   for (const each of [gateway, nats]) await each?.[Symbol.asyncDispose]()
 })
 
 /** The clock of a service, so much later. */
-const later = (aheadMillis: number): Clock.Clock => {
+const later = (aheadMillis: () => number): Clock.Clock => {
   const clock = Clock.Clock.defaultValue()
-  const currentTimeMillis = Effect.map(clock.currentTimeMillis, (now) => now + aheadMillis)
+  const currentTimeMillis = Effect.map(clock.currentTimeMillis, (now) => now + aheadMillis())
   return Object.assign(Object.create(clock) as Clock.Clock, { currentTimeMillis })
 }
 
@@ -46,7 +46,10 @@ const startProjector = (aheadMillis: number) => {
     Layer.launch(projectionLayer).pipe(
       Effect.provide(natsLayer({ url: nats.url, name: "projector" })),
       Effect.provideService(EndedMillis, hourMillis),
-      Effect.provideService(Clock.Clock, later(aheadMillis)),
+      Effect.provideService(
+        Clock.Clock,
+        later(() => aheadMillis)
+      ),
       Effect.provide(quiet)
     )
   )
@@ -68,6 +71,49 @@ it("a registration that ended is forgotten an hour later by the projector of the
   await until(entries, (left) => left.length === 0)
 }, 60_000)
 
+const inProjector = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(
+    Effect.scoped(effect),
+    Layer.merge(natsLayer({ url: nats.url, name: "one projector" }), quiet)
+  )
+
+/** Which of three registrations are left that ended at 6, 7 and 8, after what a term does. */
+const leftOf = (
+  name: string,
+  endedMillis: number,
+  act: (
+    forgetEnded: (saved: number) => Effect.Effect<void, unknown>
+  ) => Effect.Effect<void, unknown>
+) =>
+  Effect.gen(function* () {
+    const buckets = yield* Buckets
+    const all = [6, 7, 8].map((seq) => ({
+      seq,
+      key: keys.registration(channelToken(name), String(seq).padEnd(22, "_") as UserToken)
+    }))
+    for (const { key, seq } of all)
+      yield* buckets.put("registrations", key, { v: 1, seq, since: seq, on: false, was: 1 }, 0)
+    yield* act(yield* makeForgetEnded(yield* makeSets(0, 0, true)))
+    const left = yield* Effect.forEach(all, ({ key }) => buckets.get("registrations", key))
+    return all.flatMap(({ seq }, n) => (left[n] === undefined ? [] : seq))
+  }).pipe(Effect.provideService(EndedMillis, endedMillis), inProjector)
+
+it("a registration stays while a later term would apply its end again", async () => {
+  const left = leftOf("saved", 0, (forgetEnded) => forgetEnded(7))
+  assert.deepEqual(await Effect.runPromise(left), [8])
+})
+
+it("a registration stays for its hour also where the clock of NATS is set forward", async () => {
+  let aheadMillis = 0
+  const clock = later(() => aheadMillis)
+  const left = leftOf("forward", hourMillis, (forgetEnded) => {
+    aheadMillis = 2 * hourMillis
+    return forgetEnded(8)
+  })
+  const held = await Effect.runPromise(Effect.provideService(left, Clock.Clock, clock))
+  assert.deepEqual(held, [6, 7, 8])
+})
+
 it.each([
   [7, true, "that it forgets"],
   [8, false, "that another projector began anew"]
@@ -84,8 +130,7 @@ it.each([
       yield* forget(sets, buckets, 7)
       return yield* buckets.get("channels", key)
     })
-    const layer = Layer.merge(natsLayer({ url: nats.url, name: "late projector" }), quiet)
-    const entry = await Effect.runPromise(Effect.provide(Effect.scoped(left), layer))
+    const entry = await Effect.runPromise(inProjector(left))
     assert.equal(entry === undefined, isRemoved)
   }
 )

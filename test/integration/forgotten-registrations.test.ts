@@ -4,10 +4,10 @@ import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { Effect, Fiber, Layer } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EndedMillis } from "#projection/forget.ts"
 import { projectionLayer } from "#projection/projector.ts"
+import { rebuild } from "#rebuild/rebuild.ts"
 import { call, registrationsSeen, until } from "../support/client.ts"
 import { quiet, rebuildAt } from "../support/history.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
@@ -229,7 +229,7 @@ describe("a registration that ended", { timeout: 120_000 }, () => {
   })
 
   it("takes no bytes, however many were made and ended", async () => {
-    const users = Array.from({ length: 500 }, (_, n) => `u${n}`.padEnd(22, "_"))
+    const users = Array.from({ length: 1_200 }, (_, n) => `u${n}`.padEnd(22, "_"))
     const { bytes } = (await admin.jsm.streams.info(bucket)).state
     for (const type of ["put", "delete"])
       await Promise.all(users.map((user) => publish("many", user, type)))

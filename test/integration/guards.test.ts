@@ -66,7 +66,7 @@ const age = (origin: string) =>
     const log = yield* EventLog
     let last = 0
     yield* log.replay("log", [filters.subscriptions], ({ message, subject }) => {
-      if (message.type !== "subscription.put/1") return Effect.void
+      if (message.type !== "subscription.put") return Effect.void
       if (!message.data.endpoint.startsWith(origin)) return Effect.void
       const { type, ...body } = message
       return log.append("log", { subject, type, body: { ...body, lastModified: 1 } }).pipe(

@@ -31,7 +31,7 @@ it("a retry on which the worker dies ends as dead, with a dead letter", async ()
     yield* provision(1)
     const log = yield* EventLog
     const subject = subjects.retry(originToken("push.example"), 1, job.user as UserToken, "a")
-    yield* log.append("work", { subject, type: "retry/1", body: job })
+    yield* log.append("work", { subject, type: "retry", body: job })
     const consumers = yield* Consumers
     const dies = () => Effect.die(new Error("a defect"))
     yield* Effect.forkChild(consumers.each("work", "retry", 1, dies, giveUpRetry))
@@ -44,12 +44,12 @@ it("a retry on which the worker dies ends as dead, with a dead letter", async ()
       )
     )
     const outcome = yield* body(`bellcast.outcome.${place}`)
-    assert.deepInclude(outcome, { type: "outcome/1", broadcast: 1, pushes: 0, final: true })
-    const [result] = outcome?.type === "outcome/1" ? outcome.results : []
+    assert.deepInclude(outcome, { type: "outcome", broadcast: 1, pushes: 0, final: true })
+    const [result] = outcome?.type === "outcome" ? outcome.results : []
     const end = { fate: "dead", reason: "internal", attempt: 2, service: "fcm" } as const
     assert.deepInclude(result, { ...end, former: { reason: "timeout", attempt: 2 } })
     const letter = yield* body(`bellcast.dead.news.1.${job.user}.a`)
-    assert.deepInclude(letter, { type: "dead/1", generation: 9, reason: "internal", attempts: 2 })
+    assert.deepInclude(letter, { type: "dead", generation: 9, reason: "internal", attempts: 2 })
   })
   const services = Layer.merge(natsLayer({ url: nats.url, name: "test" }), Logger.layer([]))
   await Effect.runPromise(program.pipe(Effect.provide(services)))
@@ -68,7 +68,7 @@ it("a message on which the handler dies is given up with a reason, and stops not
     const append = (source: string) =>
       log.append("log", {
         subject: subjects.broadcast(source, channelToken("news")),
-        type: "broadcast/1",
+        type: "broadcast",
         body: {}
       })
     const { seq } = yield* append("dies")
@@ -123,12 +123,12 @@ it("a message is kept where nothing records its end, and ends when its handler s
     yield* provision(1)
     const log = yield* EventLog
     yield* log.append("work", {
-      ...{ subject: subjects.limitedShard(1, "0"), type: "shard/1", body: shardJob }
+      ...{ subject: subjects.limitedShard(1, "0"), type: "shard", body: shardJob }
     })
     const retry = subjects.retry(originToken("push.example"), 1, job.user as UserToken, "a")
-    yield* log.append("work", { subject: retry, type: "retry/1", body: job })
+    yield* log.append("work", { subject: retry, type: "retry", body: job })
     yield* log.append("log", {
-      ...{ subject: subjects.state(1), type: "broadcast.cancelled/1", body: cancelled }
+      ...{ subject: subjects.state(1), type: "broadcast.cancelled", body: cancelled }
     })
     const consumers = yield* Consumers
     /** Dies until the message would have been given up. */
@@ -200,7 +200,7 @@ it("more messages than a thousand that die in turns are all given up", {
     const subject = subjects.broadcast("test", channelToken("news"))
     yield* Effect.forEach(
       Array.from({ length: count }),
-      () => log.append("log", { subject, type: "broadcast/1", body: {} }),
+      () => log.append("log", { subject, type: "broadcast", body: {} }),
       { concurrency: 200, discard: true }
     )
     const consumers = yield* Consumers

@@ -77,7 +77,7 @@ describe("an import that cannot do all it should", { timeout: 60_000 }, () => {
     // The state after an import that was killed, or overtaken by the user, between its two steps.
     const began = {
       subject: subjects.registration(channelToken("lost"), token),
-      type: "registration.put/1",
+      type: "registration.put",
       body: { user: standIn, at: 1 }
     } as const
     await Effect.runPromise(

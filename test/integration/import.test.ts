@@ -201,7 +201,7 @@ describe("an import", { timeout: 60_000 }, () => {
       Effect.flatMap(EventLog, (log) =>
         log.append("log", {
           subject: subjects.subscription(tokenOf("bob")),
-          type: "subscription.put/1",
+          type: "subscription.put",
           body
         })
       ).pipe(Effect.provide(natsLayer({ url: shared.nats.url, name: "test" })))

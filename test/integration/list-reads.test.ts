@@ -107,7 +107,7 @@ describe("a list of broadcasts", { timeout: 60_000 }, () => {
     const body = { data: { n: 1 }, channels: [channelToken("a")] }
     await Effect.gen(function* () {
       const log = yield* EventLog
-      const append = log.append("log", { subject, type: "direct/1", body, headers: publisher })
+      const append = log.append("log", { subject, type: "direct", body, headers: publisher })
       yield* Effect.forEach(Array.from({ length: 60 }), () => append, { concurrency: 64 })
     }).pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" })), Effect.runPromise)
     const own = { data: { n: 1 } }

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { listBroadcasts } from "#broadcasts/list.ts"
-import { startHeader } from "#domain/broadcast.ts"
+import { startHeader } from "#domain/broadcast-start.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
@@ -17,13 +17,13 @@ const [news, other] = [channelToken("news"), channelToken("other")]
 const anna = "a".repeat(22) as UserToken
 
 const add = Effect.fnUntraced(function* (channel: typeof news, headers: Record<string, string>) {
-  const message = { subject: subjects.broadcast("test", channel), type: "broadcast/1" } as const
+  const message = { subject: subjects.broadcast("test", channel), type: "broadcast" } as const
   return (yield* (yield* EventLog).append("log", { ...message, body: {}, headers })).seq
 })
 
 const start = Effect.fnUntraced(function* (broadcast: number, channel: typeof news) {
   const body = { broadcast, channel, run: 0, by: "schedule", at: 1, schedule: { at } }
-  const type = "broadcast.started/1"
+  const type = "broadcast.started"
   yield* (yield* EventLog).append("log", { subject: subjects.state(broadcast), type, body })
 })
 
@@ -33,7 +33,7 @@ const mark = Effect.gen(function* () {
   yield* Effect.sleep(20)
   const { seq } = yield* log.append("log", {
     subject: subjects.registration(news, anna),
-    type: "registration.put/1",
+    type: "registration.put",
     body: { user: "anna", at: 1 }
   })
   const { at: stored } = (yield* log.at("log", seq))!

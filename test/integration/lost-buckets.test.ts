@@ -2,11 +2,11 @@
 // forever.
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { acquire, release, renew } from "#nats/follower/lease.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { rebuild } from "#rebuild/rebuild.ts"
 import { projections } from "#streams/buckets.ts"
 import { quiet } from "#test/history.ts"
 import { call, finished, join, publish } from "../support/client.ts"

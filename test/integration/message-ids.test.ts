@@ -73,7 +73,7 @@ it("what a push led to is stored, whatever ids a NATS client took before", async
 
 const news = subjects.broadcast("test", channelToken("news"))
 const ids = ["first", "second"] as const
-const message = { subject: news, type: "broadcast/1", body: {} } as const
+const message = { subject: news, type: "broadcast", body: {} } as const
 
 /** Asks for names before and after one is stored, also on a stream without any room. */
 const findNamed = (url: string, replicas: number) =>

@@ -26,7 +26,7 @@ const names = ["user 0", "user 1", "user 2", "import:3"] as const
 const registration = (user: number) =>
   ({
     subject: subjects.registration(channelToken("news"), userOf(user)),
-    type: "registration.put/1",
+    type: "registration.put",
     body: { user: names[user]!, at: 1 }
   }) as const
 
@@ -49,14 +49,14 @@ const appendOne = (
   if (what === 0)
     return log.append("log", {
       subject,
-      type: "subscription.delete/1",
+      type: "subscription.delete",
       body: { ...by, removed: [{ id, lastModified: i + 1 }, removed] }
     })
   const place = `${user} ${id}`
   if (what === 1)
     return log.append("log", {
       subject,
-      type: "subscription.gone/1",
+      type: "subscription.gone",
       body: {
         id,
         generation: puts.get(place) ?? 0,
@@ -72,7 +72,7 @@ const appendOne = (
   const replaces = what === 3 && other !== n ? { replaces: removed } : {}
   const restored = what === 5 ? { restored: true as const } : {}
   const body = { ...by, id, data, ...replaces, ...restored, lastModified: i + 1 }
-  return Effect.tap(log.append("log", { subject, type: "subscription.put/1", body }), ({ seq }) =>
+  return Effect.tap(log.append("log", { subject, type: "subscription.put", body }), ({ seq }) =>
     Effect.sync(() => puts.set(place, seq))
   )
 }
@@ -150,7 +150,7 @@ describe("moves", { timeout: 120_000 }, () => {
     const put = (n: number, which: number, lastModified: number) =>
       ({
         subject: subjects.subscription(userOf(n)),
-        type: "subscription.put/1",
+        type: "subscription.put",
         body: {
           user: `user ${n}`,
           id: ids[which]!,
@@ -168,7 +168,7 @@ describe("moves", { timeout: 120_000 }, () => {
       yield* log.append("log", put(2, 0, 1))
       yield* log.append("log", {
         subject: subjects.subscription(userOf(2)),
-        type: "subscription.delete/1",
+        type: "subscription.delete",
         body: { user: "user 2", removed: [{ id: ids[0]!, lastModified: 2 }] }
       })
       const buckets = yield* Buckets

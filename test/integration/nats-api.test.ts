@@ -63,6 +63,51 @@ const subscribed = async (name: string, script = ["201"]) => {
   return { id, agent }
 }
 
+it("lets a source write drafts, and publish each as it was reviewed, once", async () => {
+  const data = { data: { n: 1 }, to: { channels: ["news"] } }
+  const stored = await request("draft-put", { draft: "a", data })
+  assert.deepInclude(stored.body.data, { id: "a", author: "nats:billing", ...data })
+  const stale = await request("draft-put", { draft: "a", data }, "billing", { "If-Match": '"1"' })
+  assert.deepInclude(stale.body, { error_code: "modified-meanwhile" })
+  assert.equal((await request("draft", { draft: "a" }, "orders")).body.error_code, "unknown-object")
+  assert.deepEqual((await request("drafts", {})).body.data, [stored.body.data])
+  assert.equal(
+    (await request("draft-publish", { draft: "a" })).body.error_code,
+    "precondition-required"
+  )
+  const reviewed = { "If-Match": stored.header("ETag")! }
+  const counted = await request("draft-publish", { draft: "a", dry_run: true }, "billing", reviewed)
+  assert.property(counted.body.data, "people")
+  const sent = await request("draft-publish", { draft: "a" }, "billing", reviewed)
+  assert.equal(sent.body.code, 202, JSON.stringify(sent.body))
+  const again = await request("draft-publish", { draft: "a" }, "billing", reviewed)
+  assert.equal(again.body.id, sent.body.id)
+  assert.deepEqual((await request("drafts", {})).body.data, [])
+  await request("draft-put", { draft: "b", data })
+  assert.deepInclude((await request("draft-delete", { draft: "b" })).body.data, { deleted: true })
+})
+
+it("lets an operator list, show, publish and delete drafts by the command", async () => {
+  const cli = (...args: ReadonlyArray<string>) => runCli(["draft", ...args, "--nats", nats.url])
+  assert.equal((await cli("list")).stdout, "no drafts\n")
+  const data = { data: { n: 1 }, to: { channels: ["news"] } }
+  const { body } = await request("draft-put", { draft: "soon", data })
+  await request("draft-put", { draft: "late", data: { name: "Late\u001b[2J" } })
+  const list = (await cli("list")).stdout
+  assert.match(list, /^DRAFT .*\nlate .*\nsoon .* news .*nats:billing\n$/)
+  assert.notInclude(list, "\u001b")
+  assert.deepEqual(JSON.parse((await cli("show", "soon", "--json")).stdout), body.data)
+  const given = ["publish", "soon", "--source", "billing", "--reviewed"]
+  const stale = await cli(...given, "1")
+  assert.deepEqual([stale.code, stale.stdout], [1, ""])
+  assert.match(stale.stderr, /the gateway refused it \(412, modified-meanwhile\)/)
+  const sent = await cli(...given, String(body.data.last_modified))
+  assert.match(sent.stdout, /^broadcast \d+ is accepted\n$/)
+  assert.equal((await cli("delete", "late")).stdout, "draft late is deleted\n")
+  const gone = await cli("show", "late")
+  assert.deepEqual([gone.code, gone.stderr], [1, "bellcast: there is no draft late\n"])
+})
+
 it("lets a source register users, list them, send to them, and log them out", async () => {
   const [ann, bob] = [await subscribed("ann"), await subscribed("bob")]
   for (const user of [ann.id, bob.id])

@@ -69,7 +69,7 @@ ${textOf(user.getSeed())}
   }
 }
 
-it("logs in with the credentials that the file has by then", { timeout: 60_000 }, async () => {
+it("logs in with the credentials that the file has by then", { timeout: 120_000 }, async () => {
   await using nats = await startNatsWithAccount()
   await using push = await startPushService()
   const file = joined(nats.folder, "bellcast.creds")

@@ -134,7 +134,7 @@ describe("a NATS that allows less than the service asks for", { timeout: 90_000 
   it.for([
     ["consumers", account("{ max_consumers: 4 }"), /allow 8 or more \(max_consumers\)/],
     ["durable consumers", account("{ max_consumers: 2 }"), /max_consumers/],
-    ["streams", account("{ max_streams: 7 }"), /allow the account 9 streams or more/],
+    ["streams", account("{ max_streams: 7 }"), /allow the account 10 streams or more/],
     [
       "time in which a message is known again",
       'jetstream { limits { duplicate_window: "1m" } }',

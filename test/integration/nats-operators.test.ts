@@ -48,6 +48,7 @@ it("responds to an operator as over HTTP, and to nobody else", async () => {
   const all: ReadonlyArray<readonly [operation: string, body: object, path: string]> = [
     ["broadcasts", { state: "finished" }, "/broadcasts?state=finished"],
     ["pushes", { broadcast, outcome: "dead" }, `/broadcasts/${broadcast}/pushes?outcome=dead`],
+    ["timeline", { broadcast }, `/broadcasts/${broadcast}/timeline`],
     ["pushes", { broadcast, user }, `/broadcasts/${broadcast}/pushes?user=${user}`],
     ["dead", { broadcast }, `/dead?broadcast=${broadcast}`],
     ["user", { user }, `/users/${encodeURIComponent(user)}`]

@@ -25,6 +25,11 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
     const withTtl = headers()
     withTtl.set("TTL", "soon")
     const [withBoth, withBadRate, withBadShare] = [headers(), headers(), headers()]
+    const [withBadName, asTest] = [headers(), headers()]
+    withBoth.set("Bellcast-Name", "Rechnung für Mai")
+    withBadName.set("Bellcast-Name", "x".repeat(201))
+    // Nothing that goes to a channel may hide in its list.
+    asTest.set("Bellcast-Test", "true")
     withBoth.set("Bellcast-Rate", "100")
     withBadRate.set("Bellcast-Rate", "fast")
     withBoth.set("Bellcast-Pause-When", "failed_share=0.25")
@@ -41,6 +46,10 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
       await js.publish(subject, JSON.stringify({ data: {}, rate: 100 })),
       await js.publish(subject, JSON.stringify({ data: {} }), { headers: withBadShare }),
       await js.publish(subject, JSON.stringify({ pause_when: { failed_share: 0.2 } })),
+      await js.publish(subject, JSON.stringify({ data: {} }), { headers: withBadName }),
+      await js.publish(subject, JSON.stringify({ data: {} }), { headers: asTest }),
+      await js.publish(subject, JSON.stringify({ data: {}, name: "May" })),
+      await js.publish(subject, JSON.stringify({ data: {}, test: true })),
       await js.publish(subject, ""),
       // What would arrive as something else.
       await js.publish(subject, '{"data":{"n":1e400}}'),
@@ -69,7 +78,8 @@ it("takes a broadcast from any NATS client, and a malformed one blocks nothing",
 
     const counts = await finished(service.url, "news", String(good.seq))
     assert.deepInclude(counts, {
-      ...{ accepted: 1, delivered: 1, rate: 100, pause_when: { failed_share: 0.25 } }
+      ...{ accepted: 1, delivered: 1, rate: 100, pause_when: { failed_share: 0.25 } },
+      name: "Rechnung für Mai"
     })
     const lines = await until(
       async () =>

@@ -33,9 +33,9 @@ const fill = Effect.fnUntraced(function* () {
   return sequences
 })
 
-const broadcast = { type: "broadcast/1", body: {} } as const
+const broadcast = { type: "broadcast", body: {} } as const
 const rejected = {
-  type: "command.rejected/1",
+  type: "command.rejected",
   body: { command: 1, subject: "a", reason: "a", at: 1 }
 } as const
 

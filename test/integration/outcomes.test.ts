@@ -33,15 +33,9 @@ const heldAgainst = (url: string) =>
       const found = new Map<string, string>()
       yield* (yield* EventLog).replay("log", [filters.subscriptions], ({ message, subject }) =>
         Effect.sync(() => {
-          if (message.type === "subscription.put/1") endpoints.set(subject, message.data.endpoint)
-          if (
-            message.type === "subscription.struck/1" ||
-            message.type === "subscription.suspended/1"
-          )
-            found.set(
-              endpoints.get(subject)!,
-              message.type.slice("subscription.".length, -"/1".length)
-            )
+          if (message.type === "subscription.put") endpoints.set(subject, message.data.endpoint)
+          if (message.type === "subscription.struck" || message.type === "subscription.suspended")
+            found.set(endpoints.get(subject)!, message.type.slice("subscription.".length))
         })
       )
       return found

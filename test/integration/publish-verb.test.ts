@@ -79,6 +79,19 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     ])
   })
 
+  it("publishes a test to users alone, which operators see in the list", async () => {
+    const test = ['{"n":0}', "--test", "--source", "desk"]
+    const id = idIn(await publish(...test, "--user", idOf("user0")))
+    assert.deepInclude(await done(id), { test: true, delivered: 1 })
+    const listed = await until(
+      () => run("broadcast", "list"),
+      ({ stdout }) => stdout.includes("test, 1 users")
+    )
+    assert.match(listed.stdout, new RegExp(`^ *${id} `, "m"))
+    const refused = await run("publish", ...test, "--channel", "news")
+    assert.match(refused.stderr, /a test goes to users alone: --user USER, without --channel/)
+  })
+
   it("reads the data from standard input", async () => {
     const args = ["publish", "--channel", "news", "--json", "--nats", nats.url]
     const child = spawn(process.execPath, [await fileOf("cli"), ...args], {
@@ -108,16 +121,31 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
   it("publishes for later, with what limits the broadcast", async () => {
     const at = new Date(Date.now() + 3_600_000).toISOString()
     const limits = ["--at", at, "--rate", "50", "--pause-when", "failed_share=0.2"]
-    const said = await publish('{"n":7}', "--channel", "news", ...limits)
+    const name = ["--name", "Für später"]
+    const said = await publish('{"title":"Later"}', "--channel", "news", ...limits, ...name)
     const id = idIn(said)
     assert.include(said, `, and starts at ${at}\n`)
     const shown = JSON.parse((await run("broadcast", "show", id, "--json")).stdout)
     assert.deepInclude(shown, {
-      ...{ state: "scheduled", at, rate: 50, pause_when: { failed_share: 0.2 } }
+      ...{ state: "scheduled", at, rate: 50, pause_when: { failed_share: 0.2 } },
+      ...{ name: "Für später", title: "Later", data: { title: "Later" } }
     })
+    const text = (await run("broadcast", "show", id)).stdout
+    assert.match(text, /^data +\{"title":"Later"\}$/m)
+    const listed = await until(
+      () => run("broadcast", "list"),
+      ({ stdout }) => stdout.includes("scheduled")
+    )
+    assert.match(listed.stdout, / TITLE +NAME +TO +PUBLISHER\n.* Later +Für später +news +nats:/)
     const { stdout } = await run("audit", id, "--user", tokenOf("user0"))
     assert.match(stdout, / news +scheduled +- +none +- +not started yet /)
     assert.equal((await run("broadcast", "cancel", id)).code, 0)
+    const delayed = await publish('{"n":8}', "--channel", "news", "--delay", "3600")
+    assert.include(
+      delayed,
+      ", and starts 3600 s later unless `bellcast broadcast cancel` is faster"
+    )
+    assert.equal((await run("broadcast", "cancel", idIn(delayed))).code, 0)
   })
 
   it("warns of a channel that nobody is registered to", async () => {

@@ -153,6 +153,8 @@ describe("a process of its own", () => {
     assert.deepStrictEqual(report, {
       counts: { requests: 21, total: 21, distinct: 20, duplicates: 1 },
       faults: [],
+      // Each call of the package web-push signs anew.
+      tokens: 21,
       texts: { hello: 21 },
       reached: { hello: 20 }
     })

@@ -8,6 +8,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import {
   type ChannelToken,
+  channelsToken,
   channelToken,
   directToken,
   shardOf,
@@ -37,11 +38,11 @@ const sent = Effect.fnUntraced(function* (broadcast: number, channel: ChannelTok
     ...{ broadcast, depth: 1, shards: 16, floor: { subscriptions: 1, registrations: 1 } },
     ...{ acceptedAt: at, expiresAt: at + 60_000, at }
   }
-  yield* log.append("work", { subject: subjects.plan(channel, broadcast), type: "plan/1", body })
+  yield* log.append("work", { subject: subjects.plan(channel, broadcast), type: "plan", body })
   const subject = subjects.shardOutcome(channel, broadcast, shardOf(token, 1))
   const results = [resultOf("x".repeat(22) as UserToken), resultOf(to)]
   const outcome = { broadcast, pushes: 2, results, final: true, at }
-  yield* log.append("work", { subject, type: "outcome/1", body: outcome })
+  yield* log.append("work", { subject, type: "outcome", body: outcome })
 })
 
 /** 450 broadcasts, one after the other: each 15th is to a channel of the user. */
@@ -51,20 +52,21 @@ const fill = Effect.gen(function* () {
   for (let i = 0; i < 450; i++) {
     const channel = i % 15 === 0 ? news : other
     const subject = subjects.broadcast("shop", channel)
-    const { seq } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
+    const { seq } = yield* log.append("log", { subject, type: "broadcast", body: {} })
     // An outcome on the other channel, of whoever had the user's name: the user never joined it.
     yield* sent(seq, channel, token)
     if (channel === news) ids.unshift(seq)
   }
-  const part = { subject: subjects.part, type: "direct.part/1" } as const
+  const part = { subject: subjects.part, type: "direct.part" } as const
   const first = yield* log.append("log", { ...part, body: { users: [token] } })
   const direct = subjects.broadcast("rest", directToken)
   const body = { parts: [first.seq] }
-  const named = yield* log.append("log", { subject: direct, type: "direct/1", body })
+  const named = yield* log.append("log", { subject: direct, type: "direct", body })
   yield* sent(named.seq, directToken, token)
   const channels = [other, news]
-  const both = yield* log.append("log", { subject: direct, type: "direct/1", body: { channels } })
-  yield* sent(both.seq, directToken, token)
+  const several = subjects.broadcast("rest", channelsToken)
+  const both = yield* log.append("log", { subject: several, type: "direct", body: { channels } })
+  yield* sent(both.seq, channelsToken, token)
   return [both.seq, named.seq, ...ids]
 })
 
@@ -79,10 +81,10 @@ it("finds a push of a channel behind many broadcasts to other users", {
   const first = await Effect.gen(function* () {
     const log = yield* EventLog
     const subject = subjects.broadcast("shop", news)
-    const { seq } = yield* log.append("log", { subject, type: "broadcast/1", body: {} })
+    const { seq } = yield* log.append("log", { subject, type: "broadcast", body: {} })
     yield* sent(seq, news, token)
     const body = { data: {}, users: [tokenOf("somebody")] }
-    const direct = { subject: subjects.broadcast("rest", directToken), type: "direct/1" } as const
+    const direct = { subject: subjects.broadcast("rest", directToken), type: "direct" } as const
     const others = Array.from({ length: 1_300 }, () => log.append("log", { ...direct, body }))
     yield* Effect.all(others, { concurrency: 64 })
     return seq

@@ -1,6 +1,7 @@
 // The pushes of a broadcast over HTTP: each once, with its last outcome, and never whose it was.
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import type { JsonObject } from "#basics/json.ts"
 import type { Fate, PushResult } from "#domain/outcome.ts"
 import type { UnknownReason } from "#domain/reason.ts"
 import { natsLayer } from "#nats/layer.ts"
@@ -42,6 +43,30 @@ const pagesOf = async (url: string, id: string, query: string, user = "publisher
   return pages
 }
 
+/** Two pages of CSV have the pushes of a list of JSON. */
+const checkCsv = async (url: string, id: string, pushes: ReadonlyArray<JsonObject>) => {
+  const page = (query: string) =>
+    call(url, "GET", `/broadcasts/${id}/pushes${query}`, "publisher", undefined, {
+      accept: "text/csv"
+    })
+  const first = await page("?_limit=3")
+  const second = await page(new URL(first.headers.get("next-page")!).search)
+  assert.isNull(second.headers.get("next-page"))
+  const lines = [first, second].flatMap(({ body }) => {
+    assert.match(body, /^subscription,push_service,.*\r\n$/s)
+    return body.split("\r\n").slice(1, -1)
+  })
+  assert.deepEqual(
+    lines,
+    pushes.map(({ at, attempts, millis, outcome, push_service, reason, status, subscription }) =>
+      [
+        ...[subscription, push_service, outcome, reason, status, attempts, millis],
+        ...[new Date(Number(at)).toISOString(), "", ""]
+      ].join(",")
+    )
+  )
+}
+
 describe("the pushes of a broadcast", { timeout: 60_000 }, () => {
   it("are listed with their last outcomes, and by user to operators only", async () => {
     await using nats = await startNats()
@@ -63,6 +88,7 @@ describe("the pushes of a broadcast", { timeout: 60_000 }, () => {
       ({ attempts, outcome, reason, subscription }) => ({ subscription, outcome, reason, attempts })
     )
     assert.deepEqual(shown, expected)
+    await checkCsv(url, id, body.data)
     const outcomes = shown.map(({ attempts, outcome }) => `${outcome} ${attempts}`).sort()
     assert.deepEqual(outcomes, ["dead 1", "delivered 1", "delivered 2", "gone 1"])
     const text = JSON.stringify(body)
@@ -158,7 +184,7 @@ const append = (natsUrl: string, broadcast: number) =>
     const times = { acceptedAt: 1, expiresAt: 90_000, at: 1 }
     yield* log.append("work", {
       subject: subjects.plan(channel, broadcast),
-      type: "plan/1",
+      type: "plan",
       body: { broadcast, depth: 1, shards: 16, floor, ...times }
     })
     const stored: Array<PushResult> = []
@@ -170,7 +196,7 @@ const append = (natsUrl: string, broadcast: number) =>
         const results = mine.slice(i, i + 8)
         const body = { broadcast, pushes: results.length, results, final: false, at: 1_010 }
         const subject = subjects.shardOutcome(channel, broadcast, shard)
-        yield* log.append("work", { subject, type: "outcome/1", body })
+        yield* log.append("work", { subject, type: "outcome", body })
         stored.push(...results)
       }
     }
@@ -182,7 +208,7 @@ const append = (natsUrl: string, broadcast: number) =>
         const user = first.user as UserToken
         const subject = subjects.pushOutcome(channel, broadcast, user, first.subscription)
         const body = { broadcast, pushes: 0, results: [again], final: true, at: 1_011 }
-        yield* log.append("work", { subject, type: "outcome/1", body })
+        yield* log.append("work", { subject, type: "outcome", body })
         return again
       }),
       { concurrency: 64 }
@@ -200,7 +226,7 @@ const appendDead = (natsUrl: string, count: number) =>
     const letter = (n: number) =>
       log.append("work", {
         subject: subjects.deadLetter(channel, dead, user, `s${n}`),
-        type: "dead/1",
+        type: "dead",
         body: {
           ...{ broadcast: dead, channel, acceptedAt: 1, expiresAt: 2, urgency: "normal" },
           ...{ user, subscription: `s${n}`, generation: 1, reason: "refused" },

@@ -2,11 +2,11 @@
 // lost them: the rebuild appends these messages once it has read all of LOG.
 import { Effect, Layer } from "effect"
 import { assert, it } from "vitest"
-import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { rebuild } from "#rebuild/rebuild.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken } from "#streams/tokens.ts"
 import { administer, folded, foldingLayer, quiet } from "../support/history.ts"
@@ -17,7 +17,7 @@ const put = (n: number, endpoint: number) => {
   const url = `https://push.example.com/${endpoint}`
   return {
     subject: subjects.subscription(userOf(n)),
-    type: "subscription.put/1",
+    type: "subscription.put",
     body: {
       user: `user ${n}`,
       id: endpointHash(url),
@@ -43,7 +43,7 @@ it("ends the registrations of a stand-in whose move a LOG does not complete", {
   const joins = (channel: string, n: number, user: string) =>
     ({
       subject: subjects.registration(channelToken(channel), userOf(n)),
-      type: "registration.put/1",
+      type: "registration.put",
       body: { user, at: 1 }
     }) as const
   const standIn = put(1, 1)

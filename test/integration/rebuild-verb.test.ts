@@ -1,13 +1,14 @@
 // `bellcast rebuild` as operators meet it: what it waits for, what it refuses, what it prints.
 import { join } from "node:path"
-import { assert, describe, it, vi } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { pauseWork } from "#cli/rebuild/write.ts"
 import { addressIn, folderAt } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { Notes } from "#rebuild/notes.ts"
+import { pauseWork } from "#rebuild/write.ts"
 import { temporaryFolder } from "#test/folder.ts"
 import {
   administer,
@@ -85,16 +86,19 @@ describe("rebuild", { timeout: 90_000 }, () => {
   it("says what waits after it ended halfway, and so does the next start", async () => {
     // A history whose buckets were rebuilt before has nothing to pause for.
     await using service = await startWithHistory()
-    const told = vi.spyOn(console, "error").mockImplementation(() => {})
+    const told: Array<string> = []
     const halfway = Effect.flatMap(pauseWork, ({ keep }) => keep).pipe(
       Effect.scoped,
+      Effect.provideService(Notes, {
+        note: (text) => Effect.sync(() => void told.push(text)),
+        reach: () => Effect.void
+      }),
       Effect.provide(natsLayer({ url: service.url, name: "test" }))
     )
     await Effect.runPromise(halfway)
-    assert.deepStrictEqual(told.mock.calls.flat(), [
-      "bellcast: the buckets are half built: planning and delivery wait for an hour; run it again"
+    assert.deepStrictEqual(told, [
+      "the buckets are half built: planning and delivery wait for an hour; run it again"
     ])
-    told.mockRestore()
     const waits = new RegExp(
       '"level":40,.*"minutes":60,' +
         '"msg":"planning and delivery wait for a rebuild: .* run `bellcast rebuild`"'

@@ -91,8 +91,8 @@ describe("rebuild", { timeout: 90_000 }, () => {
     const service = shared.history
     await using admin = await administer(service.url)
     const before = await admin.entries()
-    const { done, empty, lost } = service
-    // The plan and the first outcomes of one broadcast, all of two others.
+    const { done, empty, lost, mixed, scheduled } = service
+    // The plan and the first outcomes of one broadcast, all of the others.
     const { state } = await admin.jsm.streams.info("BELLCAST_WORK")
     for (let seq = state.first_seq, left = 2; seq <= state.last_seq && left > 0; seq++) {
       const message = await admin.jsm.streams.getMessage("BELLCAST_WORK", { seq })
@@ -100,7 +100,7 @@ describe("rebuild", { timeout: 90_000 }, () => {
       await admin.jsm.streams.deleteMessage("BELLCAST_WORK", seq)
       left--
     }
-    for (const broadcast of [empty, lost]) {
+    for (const broadcast of [empty, lost, mixed, scheduled]) {
       for (const filter of [`bellcast.plan.*.${broadcast}`, `bellcast.outcome.*.${broadcast}.>`])
         await admin.jsm.streams.purge("BELLCAST_WORK", { filter })
     }

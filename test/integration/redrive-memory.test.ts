@@ -52,7 +52,7 @@ it("keeps the pushes of four redrives until a minute after their last shards", a
     yield* provision(1)
     yield* (yield* EventLog).once("work", {
       subject: subjects.shardOutcome(channel, redriven, "all"),
-      type: "outcome/1",
+      type: "outcome",
       body: { broadcast: redriven, pushes: 2, results, final: true, at: Date.now() }
     })
     const filter = yield* makeRedriveFilter

@@ -21,7 +21,7 @@ const putsBy = (url: string) =>
       const makers: Array<string> = []
       yield* log.replay("log", [filters.subscriptions], ({ header, message }) =>
         Effect.sync(() => {
-          if (message.type === "subscription.put/1") makers.push(header("Bellcast-By") ?? "user")
+          if (message.type === "subscription.put") makers.push(header("Bellcast-By") ?? "user")
         })
       )
       return makers

@@ -2,9 +2,9 @@
 // mends them, and a process that runs ends when a stream is replaced under it.
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { refuseOtherCopies } from "#nats/admin/start-checks.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { rebuild } from "#rebuild/rebuild.ts"
 import { metaKey } from "#streams/buckets.ts"
 import { backUp, type Copies, restore } from "../support/backup.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
@@ -16,9 +16,14 @@ import { startService } from "../support/service.ts"
 
 const log = "BELLCAST_LOG"
 const work = "BELLCAST_WORK"
-const buckets = ["subscriptions", "registrations", "channels", "broadcasts", "permissions"].map(
-  (bucket) => `KV_bellcast_${bucket}`
-)
+const buckets = [
+  "subscriptions",
+  "registrations",
+  "channels",
+  "broadcasts",
+  "permissions",
+  "drafts"
+].map((bucket) => `KV_bellcast_${bucket}`)
 
 let nats: TestNats
 let admin: NatsAdmin

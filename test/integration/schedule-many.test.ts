@@ -3,7 +3,7 @@ import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast.ts"
+import { scheduledMax, scheduledOfOneMax } from "#domain/broadcast-start.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
@@ -28,7 +28,7 @@ const fill = (natsUrl: string, publishers: ReadonlyArray<string>) =>
       const body = { broadcast, channel: channelToken("news"), run: 0, by, at: Date.now() }
       return log.append("log", {
         subject: subjects.state(broadcast),
-        type: "broadcast.scheduled/1",
+        type: "broadcast.scheduled",
         body: { ...body, schedule: { at } }
       })
     }
@@ -36,7 +36,7 @@ const fill = (natsUrl: string, publishers: ReadonlyArray<string>) =>
   }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "fill" })), Effect.runPromise)
 
 it("refuses one more that would wait, and takes it when there is room again", {
-  timeout: 60_000
+  timeout: 180_000
 }, async () => {
   await using nats = await startNats({ syncAlways: false })
   await using service = await startService({ natsUrl: nats.url })

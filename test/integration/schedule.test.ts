@@ -109,9 +109,9 @@ describe("a broadcast with a start", () => {
     await join([service.url], "billing", [agent.subscription], 1, "billing")
     await using admin = await connectAdmin(nats.url)
     const js = jetstream(admin.nc)
-    const publish = async (start: string, body = "{}") => {
+    const publish = async (start: string, body = "{}", name = "Bellcast-Start-At") => {
       const headers = (await import("@nats-io/transport-node")).headers()
-      headers.set("Bellcast-Start-At", start)
+      headers.set(name, start)
       const subject = "bellcast.cmd.broadcast.billing.billing"
       return String((await js.publish(subject, body, { headers })).seq)
     }
@@ -120,7 +120,9 @@ describe("a broadcast with a start", () => {
       await publish("2026-02-30T10:00:00Z"),
       await publish(inMillis(31 * 24 * 3_600_000)),
       await publish(inMillis(-3_700_000)),
-      await publish(inMillis(60_000), `{"at":"${inMillis(60_000)}"}`)
+      await publish(inMillis(60_000), `{"at":"${inMillis(60_000)}"}`),
+      await publish("0", "{}", "Bellcast-Delay-Seconds"),
+      await publish("10", '{"delay_seconds":10}', "Bellcast-Delay-Seconds")
     ]
     for (const id of rejected) {
       const { body } = await until(
@@ -136,6 +138,11 @@ describe("a broadcast with a start", () => {
     const done = await finishedAt(service.url, path(id))
     assert.deepInclude(done, { publisher: "nats:billing", accepted: 1, delivered: 1 })
     assert.isNumber(done.started_at)
+    const delayed = await publish("1", "{}", "Bellcast-Delay-Seconds")
+    const after = await finishedAt(service.url, path(delayed))
+    assert.equal(after.at, new Date(after.accepted_at + 1_000).toISOString())
+    assert.isAtLeast(after.started_at, after.accepted_at + 1_000 - earlyMillisMax)
+    assert.isAtMost(after.started_at, after.accepted_at + 1_000 + busyMillis)
   })
 
   it("says what it was changed to, at its new time", async () => {

@@ -12,7 +12,7 @@ const addScheduled = Effect.fnUntraced(function* (broadcast: number, inMillis: n
   const at = new Date(Date.now() + inMillis).toISOString()
   yield* (yield* EventLog).once("log", {
     subject: subjects.state(broadcast),
-    type: "broadcast.scheduled/1",
+    type: "broadcast.scheduled",
     body: { broadcast, channel: "news", run: 0, by: "nats:test", at: 1, schedule: { at } }
   })
 })

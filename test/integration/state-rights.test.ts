@@ -96,13 +96,16 @@ describe("rights to change the state of a broadcast", { timeout: 120_000 }, () =
     const all: Array<(typeof cases)[number] & { readonly id: string }> = []
     for (const each of cases) all.push({ ...each, id: await given(each.state, users) })
     await permitAll("revoke", "publisher")
-    for (const { id, isRefused, state, then, turns } of all)
-      for (const caller of turns) {
-        const { body, status } = await patchState(service.url, id, then, caller)
-        const expected = !may.includes(caller) ? 404 : isRefused ? 409 : 200
-        assert.equal(status, expected, `${caller}: ${state} to ${then}: ${JSON.stringify(body)}`)
-        assert.equal(await stateOf(id), status === 200 ? then : state)
-      }
-    await permitAll("grant", "publisher")
+    try {
+      for (const { id, isRefused, state, then, turns } of all)
+        for (const caller of turns) {
+          const { body, status } = await patchState(service.url, id, then, caller)
+          const expected = !may.includes(caller) ? 404 : isRefused ? 409 : 200
+          assert.equal(status, expected, `${caller}: ${state} to ${then}: ${JSON.stringify(body)}`)
+          assert.equal(await stateOf(id), status === 200 ? then : state)
+        }
+    } finally {
+      await permitAll("grant", "publisher")
+    }
   })
 })

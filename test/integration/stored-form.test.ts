@@ -1,4 +1,5 @@
 // A store of another form: a start refuses it, says what to do, and changes nothing.
+import { once } from "node:events"
 import { afterAll, assert, beforeAll, describe, expect, it } from "@effect/vitest"
 import { storedForm } from "#streams/index.ts"
 import { call, join } from "../support/client.ts"
@@ -29,6 +30,18 @@ afterAll(async () => {
   await push?.[Symbol.asyncDispose]()
   await nats?.[Symbol.asyncDispose]()
 })
+
+/** The form of a version that does not exist yet. */
+const later = "99"
+
+const setMetadata = async (stream: string, more: Readonly<Record<string, string>>) => {
+  const { config } = await admin.jsm.streams.info(stream)
+  const { bellcast_form: _, ...others } = config.metadata ?? {}
+  await admin.jsm.streams.update(stream, {
+    ...config,
+    metadata: { bellcast_form: storedForm.streams, ...others, ...more }
+  })
+}
 
 const setForm = async (stream: string, form: string | undefined) => {
   const { config } = await admin.jsm.streams.info(stream)
@@ -62,11 +75,11 @@ describe("a store of another form", () => {
     await setForm(log, storedForm.streams)
   })
 
-  it("is refused where it is a bucket, which a rebuild makes anew", async () => {
-    await setForm(bucket, "1")
+  it("is refused where it is a bucket of a later version, until a rebuild goes back", async () => {
+    await setForm(bucket, later)
     const before = await everything()
     await expect(start()).rejects.toThrow(
-      /KV_bellcast_subscriptions is stored in form 1; .* run `bellcast rebuild`/
+      /KV_bellcast_subscriptions is stored in form 99; .* run `bellcast rebuild` of this version/
     )
     assert.deepStrictEqual(await everything(), before)
     await rebuildAt(nats.url)
@@ -74,4 +87,21 @@ describe("a store of another form", () => {
     const { body } = await call(service.url, "GET", "/subscriptions", "user0")
     assert.lengthOf(body.data, 1)
   })
+
+  it.for(["the buckets are made again", "KV_bellcast_registrations is stored"])(
+    "ends a process that runs, which says why: %s",
+    async (why) => {
+      await using service = await start()
+      const ended = once(service.process, "exit")
+      const isBegun = why.startsWith("the buckets")
+      if (isBegun) await setMetadata(log, { bellcast_buckets_form: later })
+      else await setForm("KV_bellcast_registrations", later)
+      assert.deepStrictEqual(await ended, [1, null])
+      assert.include(service.output(), `${why} in form 99 now; this version reads form`)
+      await expect(start()).rejects.toThrow(/is stored in form 99|What the buckets hold/)
+      await rebuildAt(nats.url)
+      await using again = await start()
+      await again.stop()
+    }
+  )
 })

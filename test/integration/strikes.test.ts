@@ -45,7 +45,7 @@ const held = (url: string, name: string, users: number) =>
       const filter = Array.from({ length: users }, (_, i) => subjectOf(i))
       yield* log.replay("log", filter, ({ message }) =>
         Effect.sync(() => {
-          if (message.type === "malformed" || message.type === "subscription.put/1") return
+          if (message.type === "malformed" || message.type === "subscription.put") return
           const {
             at: _,
             generation: __,
@@ -101,9 +101,9 @@ describe("a subscription whose host has no address", () => {
       ({ length }) => length >= 3
     )
     assert.deepEqual(facts, [
-      { type: "subscription.struck/1", ...of(1), strike: 1 },
-      { type: "subscription.struck/1", ...of(2), strike: 2 },
-      { type: "subscription.suspended/1", ...of(3) }
+      { type: "subscription.struck", ...of(1), strike: 1 },
+      { type: "subscription.struck", ...of(2), strike: 2 },
+      { type: "subscription.suspended", ...of(3) }
     ])
     assert.deepInclude((await send(4)).counts, { accepted: 3, delivered: 3 })
     for (const [name, count] of [
@@ -126,7 +126,7 @@ describe("a subscription whose host has no address", () => {
     })
     assert.deepEqual([again.status, again.body.data], [200, before.body.data[0]])
     assert.deepInclude((await held(nats.url, "user", agents.length)).at(-1), {
-      type: "subscription.cleared/1",
+      type: "subscription.cleared",
       by: "user"
     })
     assert.deepInclude((await send(5)).counts, { accepted: 4, delivered: 4 })
@@ -162,10 +162,10 @@ describe("a subscription that alone is refused, redirected or blocked", () => {
     )
     const causes = facts.map(({ cause, status, strike, type }) => [type, cause, status, strike])
     assert.deepEqual(causes.sort(), [
-      ["subscription.struck/1", "address-not-allowed", undefined, 1],
-      ["subscription.struck/1", "credentials", 401, 1],
-      ["subscription.struck/1", "redirect", 307, 1],
-      ["subscription.struck/1", "unexpected", 409, 1]
+      ["subscription.struck", "address-not-allowed", undefined, 1],
+      ["subscription.struck", "credentials", 401, 1],
+      ["subscription.struck", "redirect", 307, 1],
+      ["subscription.struck", "unexpected", 409, 1]
     ])
     const second = await finished(
       service.url,
@@ -175,9 +175,9 @@ describe("a subscription that alone is refused, redirected or blocked", () => {
     assert.deepInclude(second, { accepted: 14, delivered: 11, dead: 3 })
     const after = await until(
       () => held(nats.url, "alone", agents.length),
-      (list) => list.some(({ type }) => type === "subscription.cleared/1")
+      (list) => list.some(({ type }) => type === "subscription.cleared")
     )
-    assert.deepInclude(after, { type: "subscription.cleared/1", by: "push" })
+    assert.deepInclude(after, { type: "subscription.cleared", by: "push" })
   })
 })
 
@@ -237,7 +237,7 @@ describe("a subscription whose requests are refused while those to others are ac
     assert.deepInclude(await send(3), { delivered: 20, dead: 5 })
     assert.isAtMost(
       (await held(nats.url, "whole", agents.length)).filter(
-        ({ type }) => type !== "subscription.cleared/1"
+        ({ type }) => type !== "subscription.cleared"
       ).length,
       1,
       "only the first refusal of a broadcast may look as if it were alone"
@@ -264,9 +264,9 @@ describe("a subscription whose requests are refused while those to others are ac
       await elapsed(strikeIntervalMillis + 50)
     }
     assert.deepEqual(await types(), [
-      "subscription.struck/1",
-      "subscription.struck/1",
-      "subscription.suspended/1"
+      "subscription.struck",
+      "subscription.struck",
+      "subscription.suspended"
     ])
     assert.deepInclude(await send("direct", 4), { accepted: 0 })
   })
@@ -297,7 +297,7 @@ describe("a subscription that is the only one at its push service", () => {
     for (const [i, { cause, status, strike, type }] of list.entries()) {
       const isLast = i === list.length - 1
       const expected = isLast ? ["suspended", undefined] : ["struck", i + 1]
-      assert.deepEqual([type, strike], [`subscription.${expected[0]}/1`, expected[1]])
+      assert.deepEqual([type, strike], [`subscription.${expected[0]}`, expected[1]])
       assert.deepEqual([cause, status], ["refused", 400])
     }
     assert.isAbove(refusing.requests, list.length, "the first broadcast says nothing")

@@ -76,6 +76,39 @@ it("each channel needs a right of a token, and users do, to send, see and cancel
   }
 })
 
+it("a token publishes a draft of its own by its rights, and sees those of others without users", {
+  timeout: 60_000
+}, async () => {
+  const { url } = shared.service
+  const tokens = [
+    await make("draft-channels", "--channel", "news*"),
+    await make("draft-users", "--users"),
+    await make("draft-both", "--users", "--channel", "news")
+  ]
+  const audiences: ReadonlyArray<
+    readonly [to: object, sends: ReadonlyArray<boolean>, seen: ReadonlyArray<boolean>]
+  > = [
+    [{ channels: ["news"] }, [true, false, true], [true, false, true]],
+    [{ channels: ["news", "other"] }, [false, false, false], [false, false, false]],
+    [{ channels: ["news"], users }, [false, false, true], [false, false, false]],
+    [{ users }, [false, true, true], [false, false, false]]
+  ]
+  for (const [n, [to, sends, seen]] of audiences.entries())
+    for (const [i, token] of tokens.entries()) {
+      const path = `/drafts/of-${n}-${i}`
+      const body = { data: { data: { n }, to } }
+      const put = await call(url, "PUT", path, undefined, body, token)
+      assert.equal(put.status, 201)
+      for (const [other, each] of tokens.entries()) {
+        const { status } = await call(url, "GET", path, undefined, undefined, each)
+        assert.equal(status, other === i || seen[other] ? 200 : 404, `${path} by ${other}`)
+      }
+      const reviewed = { ...token, "if-match": put.headers.get("etag")! }
+      const sent = await call(url, "POST", `${path}/publish`, undefined, undefined, reviewed)
+      assert.equal(sent.status, sends[i] ? 202 : 403, path)
+    }
+})
+
 it("the token of an operator sees and stops the broadcasts of others, and publishes nowhere", {
   timeout: 60_000
 }, async () => {
@@ -125,8 +158,11 @@ it("a token needs each right that the broadcast needs", { timeout: 60_000 }, asy
     for (const data of changes)
       for (const [i, token] of tokens.entries()) {
         const result = resultOf(await patch(id, data, token))
-        const isOperators = i === 3 && !changesOfData.includes(data)
-        const wanted = isOperators ? 200 : expected[i]
+        const isOfData = changesOfData.includes(data)
+        const isOperators = i === 3 && !isOfData
+        // A letter is changed by nobody who may not read it.
+        const isLetter = "users" in to && expected[i] === 200 && isOfData
+        const wanted = isOperators ? 200 : isLetter ? refused : expected[i]
         assert.deepEqual(result, wanted, `${JSON.stringify([to, data])} by ${i}`)
       }
   }

@@ -29,6 +29,10 @@ const checkAudit = async (natsUrl: string, broadcast: string) => {
     audit!.pushes.map(({ locale }) => locale),
     ["de", "pt-BR", undefined, undefined]
   )
+  const { stdout } = await runCli(["audit", broadcast, "--csv", "--nats", natsUrl])
+  assert.match(stdout, /^user,subscription,fate,.*,locale\r\n/)
+  assert.match(stdout, /,delivered,201,accepted,2,\d+,pt-BR\r$/m)
+  assert.match(stdout, /,delivered,201,accepted,1,\d+,\r$/m)
   for (const args of [[], ["--user", tokenOf("anna")]]) {
     const { stdout } = await runCli(["audit", broadcast, ...args, "--nats", natsUrl])
     assert.match(stdout, /LOCALE/)
@@ -79,6 +83,13 @@ it("sends each browser the variant in its language, and the audit says which", {
     [3, 6, 3, 3]
   )
   for (const each of [toChannel, toRecipients]) await checkAudit(nats.url, each)
+  const { locales } = (await call(url, "GET", `/broadcasts/${toChannel}`, "publisher")).body.data
+  const none = { delivered: 0, retrying: 0, expired: 0, dead: 0, gone: 0, cancelled: 0 }
+  assert.deepEqual(locales, {
+    de: { ...none, delivered: 1 },
+    "pt-BR": { ...none, delivered: 1 },
+    data: { ...none, delivered: 2 }
+  })
 })
 
 it("sends what is for all others where the stored language is no text", {

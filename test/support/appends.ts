@@ -12,9 +12,9 @@ import { channelToken } from "#streams/tokens.ts"
 import { useEmptyNats } from "./use-service.ts"
 
 /** Of a channel of its own, where nothing may stand yet. */
-export const message = (n: number): Append<"broadcast/1"> => ({
+export const message = (n: number): Append<"broadcast"> => ({
   subject: subjects.broadcast("rest", channelToken(`channel-${n}`)),
-  type: "broadcast/1",
+  type: "broadcast",
   body: { data: { n } },
   expect: 0
 })
@@ -23,7 +23,7 @@ export const upTo = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) => message(from + n))
 
 /** All at the same time. */
-export const appendAll = (messages: ReadonlyArray<Append<"broadcast/1">>) =>
+export const appendAll = (messages: ReadonlyArray<Append<"broadcast">>) =>
   Effect.flatMap(EventLog, (log) =>
     Effect.forEach(messages, (one) => Effect.result(log.append("log", one)), {
       concurrency: "unbounded"

@@ -58,10 +58,14 @@ export const statusesOf = async ({ url }: Service, authorization: string) => {
   }
 }
 
-/** Fails where the service has, or prints, any address of the demo. */
+/**
+ * Fails where the service has any address of the demo or the console, or prints one of the demo.
+ */
 export const expectNoDemo = async ({ output, url }: Service): Promise<void> => {
-  for (const path of ["demo", "demo/", "demo/demo.js", "demo/worker.js"])
+  for (const path of ["demo", "demo/", "demo/index.html"])
+    expect((await fetch(`${url}/${path}`)).status).toBe(404)
+  for (const path of ["console", "console/", "console/worker.js", "console/session"])
     expect((await fetch(`${url}/${path}`)).status).toBe(404)
   expect((await fetch(`${url}/demo/push/410/a`, { method: "POST" })).status).toBe(404)
-  expect(output()).not.toMatch(/http\S+demo/)
+  expect(output()).not.toMatch(/http\S+(demo|console)/)
 }

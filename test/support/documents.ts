@@ -16,7 +16,7 @@ export const documentPaths: ReadonlyArray<string> = folders.flatMap((folder) =>
 /** Paths of the TypeScript and JavaScript files of the service. */
 export const sourcePaths: ReadonlyArray<string> = ["streams", "src"].flatMap((folder) =>
   readdirSync(join(projectRoot, folder), { encoding: "utf8", recursive: true })
-    .filter((file) => /\.[jt]s$/.test(file))
+    .filter((file) => /\.([jt]s|tsx)$/.test(file))
     .map((file) => join(folder, file))
 )
 

@@ -17,7 +17,7 @@ export const end = async (natsUrl: string, url: string, user: string, id: string
     const by = { broadcast: 1, status: 410, cause: "gone", at: Date.now() } as const
     yield* (yield* EventLog).append("log", {
       subject: subjects.subscription(token),
-      type: "subscription.gone/1",
+      type: "subscription.gone",
       body: { id, generation, ...by }
     })
   }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)

@@ -49,7 +49,7 @@ export const fillChannels = (
       const { name, token } = users.get(subscription)!
       return log.append("log", {
         subject: subjects.subscription(token),
-        type: "subscription.put/1",
+        type: "subscription.put",
         body: {
           user: name,
           id: randomBytes(16).toString("hex"),
@@ -61,7 +61,7 @@ export const fillChannels = (
     const register = (channel: string, { name, token }: (typeof named)[number]) =>
       log.append("log", {
         subject: subjects.registration(channelToken(channel), token),
-        type: "registration.put/1",
+        type: "registration.put",
         body: { user: name, at }
       })
     const options = { concurrency: appendsInFlight, discard: true } as const

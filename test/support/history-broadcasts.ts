@@ -25,18 +25,33 @@ const result = (n: number, fate: Fate, attempt = 1): PushResult => ({
   at: 5_000
 })
 
-/** Appends the messages of one broadcast, in steps that a test can interleave. */
-export const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, shards: number) {
+/** Appends a broadcast to LOG. */
+export const acceptOn = Effect.fnUntraced(function* (channel: ChannelToken) {
   const log = yield* EventLog
   const subject = subjects.broadcast("rest", channel)
   const data = { a: 1 }
-  const { seq: broadcast } = yield* channel === directToken
-    ? log.append("log", { subject, type: "direct/1", body: { data, users: [userOf(1)] } })
-    : log.append("log", { subject, type: "broadcast/1", body: { data } })
+  const { seq } = yield* channel === directToken
+    ? log.append("log", { subject, type: "direct", body: { data, users: [userOf(1)] } })
+    : log.append("log", { subject, type: "broadcast", body: { data } })
+  return seq
+})
+
+/**
+ * Appends the messages of one broadcast, in steps that a test can interleave. `scheduled`: it was
+ * accepted before, and starts now.
+ */
+export const broadcastOn = Effect.fnUntraced(function* (
+  channel: ChannelToken,
+  shards: number,
+  scheduled?: { readonly broadcast: number; readonly since: number }
+) {
+  const log = yield* EventLog
+  const broadcast = scheduled?.broadcast ?? (yield* acceptOn(channel))
   const floor = { subscriptions: planFloor, registrations: planFloor }
   const acceptedAt = (yield* log.at("log", broadcast))!.at
   const plan = {
     broadcast,
+    ...(scheduled === undefined ? {} : { since: scheduled.since }),
     depth: shards > 1 ? 1 : 0,
     shards,
     floor,
@@ -46,7 +61,7 @@ export const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, s
   }
   yield* log.append("work", {
     subject: subjects.plan(channel, broadcast),
-    type: "plan/1",
+    type: "plan",
     body: plan
   })
   return {
@@ -62,14 +77,14 @@ export const broadcastOn = Effect.fnUntraced(function* (channel: ChannelToken, s
       const results = fates.map(([n, fate]) => result(n, fate))
       return log.append("work", {
         subject: subjects.shardOutcome(channel, broadcast, shard),
-        type: "outcome/1",
+        type: "outcome",
         body: { broadcast, pushes, results, final, at, ...counts }
       })
     },
     again: (n: number, fate: Fate, attempt: number, at: number) =>
       log.append("work", {
         subject: subjects.pushOutcome(channel, broadcast, userOf(n), subscriptionOf(n)),
-        type: "outcome/1",
+        type: "outcome",
         body: {
           broadcast,
           pushes: 0,

@@ -1,6 +1,7 @@
 // The commands of the history: registrations, subscriptions and publishers, the same on every run.
 import { Effect } from "effect"
 import fc from "fast-check"
+import { type DraftForm, draftHeaders } from "#domain/draft.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { channelToken, type UserToken } from "#streams/tokens.ts"
@@ -40,14 +41,14 @@ const appendRegistration = (log: Log, { at, channel, user, what }: Wish) => {
   if (what === "unregister")
     return log.append("log", {
       subject,
-      type: "registration.delete/1",
+      type: "registration.delete",
       body: { user: name, at }
     })
   // Some users may hold two: the third is rejected.
   const limit = user % 3 === 0 ? { registrationsMax: 2 } : {}
   return log.append("log", {
     subject,
-    type: "registration.put/1",
+    type: "registration.put",
     body: { user: name, at, ...limit }
   })
 }
@@ -60,26 +61,26 @@ const appendEvidence = (log: Log, { at, subscription, user, what }: Wish, genera
   if (what === "gone")
     return log.append("log", {
       subject,
-      type: "subscription.gone/1",
+      type: "subscription.gone",
       body: { id: of.id, generation, broadcast: 1, status: 410, cause: "gone", at }
     })
   if (what === "struck")
     return log.append("log", {
       subject,
-      type: "subscription.struck/1",
+      type: "subscription.struck",
       body: { ...evidence, strike: 1 + (at % 2) }
     })
   if (what === "suspended")
-    return log.append("log", { subject, type: "subscription.suspended/1", body: evidence })
+    return log.append("log", { subject, type: "subscription.suspended", body: evidence })
   if (what === "cleared")
     return log.append("log", {
       subject,
-      type: "subscription.cleared/1",
+      type: "subscription.cleared",
       body: { ...of, by: "push" }
     })
   return log.append("log", {
     subject,
-    type: "subscription.matched/1",
+    type: "subscription.matched",
     body: { ...of, vapidKey: `key ${at}` }
   })
 }
@@ -92,10 +93,10 @@ const appendSubscription = (log: Log, { subscription, user, what }: Wish, i: num
   if (what === "delete")
     return log.append("log", {
       subject,
-      type: "subscription.delete/1",
+      type: "subscription.delete",
       body: { user: name, removed: [{ id, lastModified: 2_000 + i }] }
     })
-  const type = "subscription.put/1"
+  const type = "subscription.put"
   if (what === "malformed")
     return log.append("log", { subject, type, body: { user: name } as never })
   // Some endpoints are stored by several users, not always with the same keys.
@@ -123,10 +124,10 @@ const appendPublishers = Effect.gen(function* () {
     "basicauth:b",
     "no principal"
   ])
-    yield* log.append("log", { subject, type: "publisher.put/1", body: { principal, at: 1 } })
+    yield* log.append("log", { subject, type: "publisher.put", body: { principal, at: 1 } })
   yield* log.append("log", {
     subject,
-    type: "publisher.delete/1",
+    type: "publisher.delete",
     body: { principal: "basicauth:c", at: 2 }
   })
 })
@@ -141,17 +142,57 @@ const appendTokens = Effect.gen(function* () {
   const put = (letter: string) =>
     log.append("log", {
       subject,
-      type: "token.put/1",
+      type: "token.put",
       body: { hash: letter.repeat(43), channels: ["news*"], expiresAt: 9, at: 1 }
     })
   yield* put("a")
   yield* log.append("log", {
     subject,
-    type: "token.delete/1",
+    type: "token.delete",
     body: { hash: "a".repeat(43), at: 2 }
   })
   yield* put("b")
   return (yield* put("a")).seq
+})
+
+/**
+ * Stores drafts of two authors, some of them several times, deletes one, publishes one, and has a
+ * message that no author can have stored.
+ */
+const appendDrafts = Effect.gen(function* () {
+  const log = yield* EventLog
+  const put = (id: string, n: number) => {
+    const [author, user] = [`user ${n}`, userOf(n)]
+    const draft = { data: { z: 1, "2": null }, to: { channels: ["news"] } }
+    const body = { author, user, changedBy: author, at: 1, draft }
+    return log.append("log", { subject: subjects.draft(id), type: "draft.put", body })
+  }
+  yield* put("a", 1)
+  yield* put("b", 1)
+  const { seq } = yield* put("c", 1)
+  yield* put("a", 1)
+  yield* put("d", 2)
+  yield* log.append("log", {
+    subject: subjects.draft("d"),
+    type: "draft.delete",
+    body: { user: userOf(2), at: 2 }
+  })
+  yield* put("e", 2)
+  const ends = (source: string, form: DraftForm) =>
+    log.append("log", {
+      subject: subjects.broadcast(source, channels[0]!),
+      type: "broadcast",
+      body: {},
+      headers: draftHeaders(form)
+    })
+  yield* ends("rest", { user: userOf(1), id: "c", seq })
+  // NATS clients may write the header, too.
+  yield* ends("billing", { user: userOf(2), id: "e", seq: 9_999 })
+  yield* log.append("log", {
+    subject: subjects.draft("f"),
+    type: "draft.put",
+    body: { author: "user 1" } as never
+  })
 })
 
 /** Appends commands; the same ones on every run. Returns the sequence of the last. */
@@ -168,5 +209,6 @@ export const appendCommands = Effect.gen(function* () {
     } else yield* appendEvidence(log, wished, puts.get(key) ?? 0)
   }
   yield* appendPublishers
+  yield* appendDrafts
   return yield* appendTokens
 })

@@ -2,17 +2,17 @@
 // and the stages that fold them.
 
 import { Effect, Layer, References, Schedule } from "effect"
-import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { projectionLayer } from "#projection/projector.ts"
+import { rebuild } from "#rebuild/rebuild.ts"
 import { metaKey, projections } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, directToken } from "#streams/tokens.ts"
 import { tallyLayer } from "#tally/tally.ts"
-import { broadcastOn } from "./history-broadcasts.ts"
+import { acceptOn, broadcastOn } from "./history-broadcasts.ts"
 import { appendCommands, channels, subscriptionOf, userOf } from "./history-commands.ts"
 import { startNats } from "./nats.ts"
 import { connectAdmin } from "./nats-admin.ts"
@@ -32,18 +32,22 @@ export const foldingLayer = (url: string) =>
 /**
  * Makes the history. `done` has finished after retries; `open` has one push waiting and one
  * retrying; `empty` has no recipients; `lost` delivered nothing; `mixed` ends with a refused push.
- * `done` and `open` share a channel, and their outcomes alternate.
+ * `done` and `open` share a channel, and their outcomes alternate. `scheduled` was accepted before
+ * its channel began, and started later.
  */
 export const makeHistory = Effect.gen(function* () {
   const log = yield* EventLog
-  const lastCommand = yield* appendCommands
   const [news, weather, bell] = channels as [ChannelToken, ChannelToken, ChannelToken]
+  const early = yield* acceptOn(bell)
+  const lastCommand = yield* appendCommands
   const done = yield* broadcastOn(news, 2)
   const open = yield* broadcastOn(news, 2)
   const empty = yield* broadcastOn(weather, 0)
   const lost = yield* broadcastOn(bell, 1)
   const mixed = yield* broadcastOn(weather, 1)
   const direct = yield* broadcastOn(directToken, 1)
+  const late = { broadcast: early, since: direct.broadcast }
+  const scheduled = yield* broadcastOn(bell, 1, late)
   const first = [
     [1, "delivered"],
     [2, "retrying"],
@@ -69,6 +73,7 @@ export const makeHistory = Effect.gen(function* () {
   yield* mixed.shard("all", 2, [[5, "delivered"]], false, 5_008)
   yield* mixed.shard("all", 0, [[6, "dead"]], true, 5_009)
   yield* done.again(2, "delivered", 3, 5_010)
+  yield* scheduled.shard("all", 1, [[1, "delivered"]], true, 5_011)
   const dead = {
     ...({
       broadcast: done.broadcast,
@@ -90,7 +95,7 @@ export const makeHistory = Effect.gen(function* () {
   const letter = subjects.deadLetter(news, done.broadcast, userOf(4), subscriptionOf(4))
   const { seq: lastWork } = yield* log.append("work", {
     subject: letter,
-    type: "dead/1",
+    type: "dead",
     body: dead
   })
   return {
@@ -99,7 +104,9 @@ export const makeHistory = Effect.gen(function* () {
     done: done.broadcast,
     open: open.broadcast,
     empty: empty.broadcast,
-    lost: lost.broadcast
+    lost: lost.broadcast,
+    mixed: mixed.broadcast,
+    scheduled: scheduled.broadcast
   }
 })
 
@@ -120,7 +127,7 @@ export const folded = Effect.fnUntraced(function* (lastOutcome: number) {
   const log = yield* EventLog
   const { seq } = yield* log.append("log", {
     subject: subjects.subscription(userOf(0)),
-    type: "subscription.delete/1",
+    type: "subscription.delete",
     body: { user: "user 0", removed: [] }
   })
   yield* storedTo("subscriptions", seq)

@@ -35,6 +35,7 @@ export const startConfiguredNats = async (
     condition.changed()
   })
   const exited = once(server, "exit")
+  const reloads = () => log.split("Reloaded server configuration").length - 1
   await condition.waitFor(
     (text) => text.includes("Server is ready"),
     20_000,
@@ -45,10 +46,16 @@ export const startConfiguredNats = async (
     folder,
     /** How many logins it has refused. */
     refusals: () => log.split("authentication error").length - 1,
-    /** Takes other lines of the configuration while it runs. */
+    /** Takes other lines of the configuration while it runs. Meanwhile it may refuse logins. */
     reload: async (lines: string) => {
       await write(lines)
+      const before = reloads()
       server.kill("SIGHUP")
+      await condition.waitFor(
+        () => reloads() > before,
+        20_000,
+        () => log
+      )
     },
     [Symbol.asyncDispose]: async () => {
       server.kill("SIGKILL")

@@ -9,7 +9,7 @@ import { storeVariable } from "./nats-binary.ts"
 
 /** A file system in memory: an fsync takes 0.7 ms and 0.1 ms of CPU time on a disk. */
 const memory = "/dev/shm"
-/** Less room makes streams and buckets smaller than they are by default, 14.6 GiB together. */
+/** Less room makes streams and buckets smaller than they are by default, 14.7 GiB together. */
 const roomMin = 20 * 1024 ** 3
 
 const hasRoom = (path: string): Promise<boolean> =>

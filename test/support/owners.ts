@@ -1,8 +1,8 @@
 // The owners of endpoints, as the lists of users and the pages of owners name them.
 import { Effect, Layer, References } from "effect"
 import { assert } from "vitest"
-import { rebuild } from "#cli/rebuild/rebuild.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { rebuild } from "#rebuild/rebuild.ts"
 import { until } from "./client.ts"
 import { type administer, folded, foldingLayer } from "./history.ts"
 

@@ -30,6 +30,7 @@ const verbs = {
   report: () => ({
     counts: service.counts,
     faults: service.faults,
+    tokens: service.tokens,
     texts: countsOf("push"),
     reached: countsOf("browser"),
     cpuMicros: cpuMicros()

@@ -64,6 +64,8 @@ export interface PushService extends AsyncDisposable {
   /** What the sender did wrong, oldest first; a good run leaves it empty. */
   readonly faults: ReadonlyArray<Fault>
   readonly agents: ReadonlyArray<UserAgent>
+  /** Different tokens (VAPID) since the start or the last reset. */
+  readonly tokens: number
   /** When each push answered 2xx was read, milliseconds since the epoch. */
   readonly deliveredAt: ReadonlyArray<number>
   /** A new browser subscription. Throws on a script it cannot parse. */
@@ -103,6 +105,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
   const agents = new Map<string, UserAgent>()
   const condition = new Condition<PushService>(() => service)
   const faults: Array<Fault> = []
+  const tokens = new Set<string | undefined>()
   const deliveredAt: Array<number> = []
   let counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
 
@@ -117,6 +120,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     body: Buffer
   ): Promise<Answer> => {
     if (!decrypt) return agent.unsubscribed ? refuse(410, "unsubscribed") : agent.nextAnswer()
+    tokens.add(request.headers.authorization)
     const refusal = await refusalOf(agent, request, body, service.origin)
     if (refusal)
       return refusal.fault
@@ -186,6 +190,9 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     get requests() {
       return counts.requests
     },
+    get tokens() {
+      return tokens.size
+    },
     get counts() {
       return { ...counts }
     },
@@ -213,6 +220,7 @@ export const startPushService = async (options: PushServiceOptions = {}): Promis
     reset: () => {
       counts = { requests: 0, total: 0, distinct: 0, duplicates: 0 }
       faults.length = 0
+      tokens.clear()
       deliveredAt.length = 0
       for (const agent of agents.values()) agent.forget()
     },

@@ -2,12 +2,12 @@
 import type { RegistrationCommand } from "#domain/registration.ts"
 
 export const register = (at = 0): RegistrationCommand => ({
-  type: "registration.put/1",
+  type: "registration.put",
   user: "u",
   at
 })
 export const unregister = (at = 0): RegistrationCommand => ({
-  type: "registration.delete/1",
+  type: "registration.delete",
   user: "u",
   at
 })

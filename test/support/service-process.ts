@@ -49,6 +49,8 @@ export interface ProcessOptions {
   readonly readyTimeoutMillis?: number
   /** Is given the output, also before the process is ready. */
   readonly printed?: (text: string) => void
+  /** Is given the process before it is ready. */
+  readonly spawned?: (child: ChildProcess) => void
 }
 
 /** Services that still run. A test that timed out does not end its services. */
@@ -76,6 +78,8 @@ export const startProcess = async (main: string, options: ProcessOptions): Promi
     BELLCAST_RETRY_BASE_MILLIS: "200",
     BELLCAST_PUBLIC_METRICS: "true",
     BELLCAST_SHUTDOWN_WAIT_SECONDS: "0",
+    // Whether others begin depends on how busy the machine is.
+    BELLCAST_DELIVERY_PROCESSES: "1",
     // Tests have one push service, and hundreds of users who come from one address.
     BELLCAST_SUBSCRIPTIONS_PER_USER_PER_HOST_MAX: "50",
     BELLCAST_NEW_USERS_PER_ADDRESS_PER_HOUR_MAX: "0",
@@ -97,6 +101,7 @@ export const startProcess = async (main: string, options: ProcessOptions): Promi
     cwd: options.cwd,
     stdio: ["ignore", "pipe", "pipe"]
   })
+  options.spawned?.(child)
   let output = ""
   let stderr = ""
   let isReady = false

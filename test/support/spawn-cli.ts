@@ -44,6 +44,7 @@ export const spawnCli = async (
     exit: async (): Promise<number | null> => (await closed)[0],
     interrupt: () => child.kill("SIGINT"),
     terminate: () => child.kill("SIGTERM"),
+    kill: () => child.kill("SIGKILL"),
     /** Closes the pipe that it prints to, as `| head` does. */
     leave: () => child.stdout.destroy(),
     [Symbol.asyncDispose]: async () => {

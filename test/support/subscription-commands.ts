@@ -16,17 +16,17 @@ export const put = (
   more: Partial<Omit<SubscriptionPut, "id">> & { readonly name?: string } = {}
 ): SubscriptionCommand => {
   const { name = id, ...rest } = more
-  return { type: "subscription.put/1", user: "u", id, data: data(name), lastModified, ...rest }
+  return { type: "subscription.put", user: "u", id, data: data(name), lastModified, ...rest }
 }
 export const del = (
   ...removed: ReadonlyArray<readonly [id: string, lastModified: number]>
 ): SubscriptionCommand => ({
-  type: "subscription.delete/1",
+  type: "subscription.delete",
   user: "u",
   removed: removed.map(([id, lastModified]) => ({ id, lastModified }))
 })
 export const gone = (id: string, generation: number, at: number): SubscriptionCommand => ({
-  type: "subscription.gone/1",
+  type: "subscription.gone",
   id,
   generation,
   broadcast: 1,
@@ -36,7 +36,7 @@ export const gone = (id: string, generation: number, at: number): SubscriptionCo
 })
 
 export const matched = (id: string, generation: number, vapidKey: string): SubscriptionCommand => ({
-  type: "subscription.matched/1",
+  type: "subscription.matched",
   id,
   generation,
   vapidKey,
@@ -56,18 +56,18 @@ export const struck = (
   strike: number,
   at: number
 ): SubscriptionCommand => ({
-  type: "subscription.struck/1",
+  type: "subscription.struck",
   ...of(id, generation),
   strike,
   at
 })
 export const suspended = (id: string, generation: number, at: number): SubscriptionCommand => ({
-  type: "subscription.suspended/1",
+  type: "subscription.suspended",
   ...of(id, generation),
   at
 })
 export const cleared = (id: string, generation: number, at = 500): SubscriptionCommand => ({
-  type: "subscription.cleared/1",
+  type: "subscription.cleared",
   id,
   generation,
   by: "push",

@@ -13,5 +13,5 @@ export const suspend = (natsUrl: string, user: string, id: string) =>
     const generation = (yield* log.last("log", subject))!.seq
     const by = { broadcast: 1, cause: "endpoint-not-allowed", worker: "w", at: Date.now() } as const
     const body = { id, generation, ...by }
-    yield* log.append("log", { subject, type: "subscription.suspended/1", body })
+    yield* log.append("log", { subject, type: "subscription.suspended", body })
   }).pipe(Effect.provide(natsLayer({ url: natsUrl, name: "test" })), Effect.runPromise)

@@ -13,6 +13,7 @@ import { resources } from "./checks/resources.ts"
 import { duplicates, once, sent } from "./checks/sent.ts"
 import { noteStarts, starts } from "./checks/starts.ts"
 import { stored } from "./checks/stored.ts"
+import { verified } from "./checks/verified.ts"
 import { perform } from "./faults/perform.ts"
 import { type HealBounds, heal } from "./heal.ts"
 import { startLoad } from "./load/load.ts"
@@ -33,6 +34,7 @@ const checks: ReadonlyArray<Check> = [
   kept,
   registrations,
   audit,
+  verified,
   resources,
   answers,
   logs

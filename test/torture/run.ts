@@ -80,6 +80,17 @@ const unmountBelow = (folder: string) => {
   }
 }
 
+/** The earlier version; undefined where it cannot be had, which is said. */
+const formerIn = (folder: string): string | undefined => {
+  try {
+    return unpackFormer(folder)
+  } catch (error) {
+    const [reason] = String(error).split("\n")
+    say(`no rolling upgrade: the earlier commit cannot be unpacked: ${reason}`)
+    return undefined
+  }
+}
+
 export const run = async (options: RunOptions): Promise<RunOutcome> => {
   const { isShort, nodes, seed } = options
   const folder = await mkdtemp(join(tmpdir(), "bellcast-torture-"))
@@ -89,9 +100,7 @@ export const run = async (options: RunOptions): Promise<RunOutcome> => {
   })
   try {
     await mkdir(folder, { recursive: true })
-    const former = isShort ? undefined : unpackFormer(folder)
-    if (former === undefined && !isShort)
-      say("no rolling upgrade: the earlier commit is not in this clone")
+    const former = isShort ? undefined : formerIn(folder)
     say(`seed ${seed}, ${nodes} nats-server(s), version ${versionOf()}; folder ${folder}`)
     const random = seeded(seed)
     const program = former ?? thisProgram

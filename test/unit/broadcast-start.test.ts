@@ -1,6 +1,12 @@
 // The times at which broadcasts start.
 import { assert, describe, it } from "@effect/vitest"
-import { laterStart, startError, startHeader } from "#domain/broadcast.ts"
+import {
+  delayError,
+  delayHeader,
+  laterStart,
+  startError,
+  startHeader
+} from "#domain/broadcast-start.ts"
 import { millisOf } from "#domain/timestamp.ts"
 
 const now = Date.parse("2026-11-23T12:00:00Z")
@@ -38,5 +44,19 @@ describe("a start", () => {
     assert.deepEqual(later("2026-11-23T12:00:00.001Z"), { at: "2026-11-23T12:00:00.001Z" })
     assert.isUndefined(later("2026-11-23T12:00:00Z"))
     assert.isUndefined(laterStart(() => undefined, now))
+  })
+
+  it("is so many seconds after the broadcast was stored, of 1 to 3600", () => {
+    const delayed = (text: string) => (name: string) => (name === delayHeader ? text : undefined)
+    assert.deepEqual(laterStart(delayed("10"), now), { at: "2026-11-23T12:00:10.000Z" })
+    for (const text of ["1", "3600"]) assert.isUndefined(delayError(delayed(text)))
+    for (const text of ["", "0", "01", "3601", "-1", "1.5", "10 s"]) {
+      assert.include(delayError(delayed(text)), "from 1 to 3600", text)
+      assert.isUndefined(laterStart(delayed(text), now), text)
+    }
+    assert.include(
+      delayError(() => "10"),
+      "exclude each other"
+    )
   })
 })

@@ -17,13 +17,13 @@ const history = (...states: ReadonlyArray<"running" | "paused" | "cancelled">) =
 
 describe("the changes of a broadcast", () => {
   it("begin another run behind each pause, also when it is cancelled", () => {
-    assert.deepInclude(history("paused"), { type: "broadcast.paused/1", run: 0, expiresAt: 99 })
+    assert.deepInclude(history("paused"), { type: "broadcast.paused", run: 0, expiresAt: 99 })
     const resumed = history("paused", "running")
-    assert.deepInclude(resumed, { type: "broadcast.resumed/1", run: 1, pausedAt: 4 })
+    assert.deepInclude(resumed, { type: "broadcast.resumed", run: 1, pausedAt: 4 })
     assert.deepInclude(history("paused", "running", "paused", "running"), { run: 2 })
     assert.deepInclude(history("paused", "cancelled"), { run: 1, pausedAt: 4 })
     const cancelled = history("paused", "running", "cancelled")
-    assert.deepInclude(cancelled, { type: "broadcast.cancelled/1", run: 2 })
+    assert.deepInclude(cancelled, { type: "broadcast.cancelled", run: 2 })
     assert.notProperty(cancelled, "pausedAt")
     assert.deepInclude(history("cancelled"), { run: 0 })
     assert.deepEqual([undefined, resumed, cancelled].map(stateAfter), [
@@ -48,10 +48,10 @@ describe("the changes of a broadcast", () => {
     const base = { broadcast: 9, channel: "news", run: 0, by: "schedule", at: 5 }
     const at = "2026-12-24T18:00:00Z"
     const left = (change: StateChange) => scheduleAfter(change, { at: 7, seq: 30 })
-    const scheduled = { type: "broadcast.scheduled/1", ...base, schedule: { at } } as const
+    const scheduled = { type: "broadcast.scheduled", ...base, schedule: { at } } as const
     const changed = (more: object, schedule: Schedule = { at }) =>
-      ({ type: "broadcast.changed/1", ...base, schedule, ...more }) as const
-    const started = { ...scheduled, type: "broadcast.started/1" } as const
+      ({ type: "broadcast.changed", ...base, schedule, ...more }) as const
+    const started = { ...scheduled, type: "broadcast.started" } as const
     assert.deepEqual([scheduled, changed({}), started].map(stateAfter), [
       "scheduled",
       "scheduled",
@@ -69,7 +69,7 @@ describe("the changes of a broadcast", () => {
     const kept = (last: StateChange) => ({ schedule: left(last)! })
     for (const last of [scheduled, changed({}), started]) {
       assert.notProperty(cancel(last), "pausedAt")
-      assert.equal(isPlannedAt(cancel(last)), last.type !== "broadcast.started/1")
+      assert.equal(isPlannedAt(cancel(last)), last.type !== "broadcast.started")
       assert.equal(orderOf(last), "send")
     }
     assert.isTrue(isPlannedAt(started))

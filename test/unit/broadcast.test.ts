@@ -3,6 +3,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import {
+  bodyHeaders,
   payloadBytesMax,
   payloadOf,
   publisherHeaders,
@@ -112,6 +113,35 @@ describe("the headers of a broadcast", () => {
       assert.deepStrictEqual(faultsOf({ "Bellcast-Rate": rate }), ["Bellcast-Rate"])
     }
   )
+
+  it("give back the name that a gateway wrote, whatever its characters", () => {
+    const names = fc
+      .string({ unit: "grapheme", minLength: 1, maxLength: 200 })
+      .filter((name) => name.length <= 200 && !/[\p{Cc}\p{Cs}]/u.test(name))
+    fc.assert(
+      fc.property(names, (name) => {
+        const headers = bodyHeaders({ name, rate: undefined })
+        assert.match(headers["Bellcast-Name"]!, /^[!-~]*$/)
+        assert.strictEqual(read(headers).headers.name, name)
+      })
+    )
+  })
+
+  it.for(["", "%0A", "a\u0007b", "x".repeat(201)])("refuse a name of %j", (name) => {
+    assert.deepStrictEqual(faultsOf({ "Bellcast-Name": name }), ["Bellcast-Name"])
+    assert.notProperty(read({ "Bellcast-Name": name }).headers, "name")
+  })
+
+  it("take a name of NATS clients that is not percent-encoded", () => {
+    for (const name of ["Brücke, 3. Lauf", "100 % off"])
+      assert.strictEqual(read({ "Bellcast-Name": name }).headers.name, name)
+  })
+
+  it("say of a test that it is one, and take nothing but true", () => {
+    assert.strictEqual(read({ "Bellcast-Test": "true" }).headers.test, true)
+    for (const test of ["false", "1", ""])
+      assert.deepStrictEqual(faultsOf({ "Bellcast-Test": test }), ["Bellcast-Test"])
+  })
 
   it("name every fault at once, with what would be right", () => {
     const { errors } = read({ TTL: "x", Urgency: "x", Topic: "" })

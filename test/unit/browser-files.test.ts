@@ -1,14 +1,23 @@
 // The files for browsers as they are made: small, and of a version that each of them names. The
-// limits are those of src/browser/README.md, for client.js 7 KiB at gzip -9.
+// limits are those of src/browser/README.md, for client.js 7 KiB at gzip -9, and of
+// src/browser/console/README.md.
 import { readFileSync } from "node:fs"
 import { gzipSync } from "node:zlib"
 import { assert, it } from "vitest"
-import { firstWords, scripts, textOf, types } from "#browser/serving/files.ts"
+import { consoleFiles, firstWords, scripts, textOf, types } from "#browser/serving/files.ts"
 
 const limits = { "client.js": 7 * 1024, "worker.js": 3_000, "words.js": 1_200 }
 
 it.each(Object.entries(limits))("%s has at most %i bytes at gzip -9", (file, bytesMax) => {
   assert.isAtMost(gzipSync(textOf(file), { level: 9 }).length, bytesMax)
+})
+
+it("the files of the console have at most 65,000 bytes together at gzip -9", () => {
+  const sizes = consoleFiles.map((name) => gzipSync(textOf(`console/${name}`), { level: 9 }).length)
+  assert.isAtMost(
+    sizes.reduce((sum, size) => sum + size),
+    65_000
+  )
 })
 
 it.each([...scripts, ...types])("the first line of %s says what it is, and its version", (file) => {

@@ -178,3 +178,20 @@ it("a start without a policy names every kind of login", async () => {
   )
   for (const kind of policyKinds) expect(message).toMatch(new RegExp(`[ "]${kind}\\b`))
 })
+
+it("an origin of the console is one, is safe, and is none whose pages may call", async () => {
+  const messageWith = (origin: string) =>
+    messageOf({
+      BELLCAST_AUTH_POLICIES: "basicauth",
+      BELLCAST_CORS_ORIGINS: "https://www.example.org https://*.example.net",
+      BELLCAST_CONSOLE_ORIGIN: origin
+    })
+  for (const wrong of [
+    ...["desk.example.org", "http://desk.example.org", "https://*.example.org", "null"],
+    ...["https://desk.example.org/desk", "https://a.example.org https://b.example.org"]
+  ])
+    expect(await messageWith(wrong), wrong).toMatch(/BELLCAST_CONSOLE_ORIGIN: Expected one origin/)
+  expect(await messageWith("HTTPS://www.example.org:443/")).toMatch(
+    /BELLCAST_CONSOLE_ORIGIN: Expected a host of the console's own/
+  )
+})

@@ -82,7 +82,7 @@ const job: RetryJob = {
 const outcomeBy = (aheadMillis: number) => {
   const at = start + aheadMillis
   const result = { attempt: 2, millis: 5, at, nextAt: at + 20_000, fate: "retrying" }
-  const message = { type: "outcome/1", results: [result] }
+  const message = { type: "outcome", results: [result] }
   return { at: start, message } as unknown as Stored
 }
 const given = { job, storedAt: start, isFirstDelivery: true }

@@ -22,7 +22,7 @@ it("a caller who may not publish costs no pseudonym of those whom the request na
     .run(input, { caller } as unknown as Call)
     .pipe(
       Effect.flip,
-      Effect.provideService(Identity, identity as Identity["Service"]),
+      Effect.provideService(Identity, identity as unknown as Identity["Service"]),
       Effect.provide(Settings.layer),
       (program) => Effect.runPromise(program as unknown as Effect.Effect<Refused>)
     )

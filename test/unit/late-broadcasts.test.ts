@@ -1,6 +1,6 @@
 // Broadcasts that were stored some time after a gateway accepted their start.
 import { assert, it } from "@effect/vitest"
-import { startHeader } from "#domain/broadcast.ts"
+import { startHeader } from "#domain/broadcast-start.ts"
 import { readBroadcast } from "#fanout/read-broadcast.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 
@@ -10,7 +10,7 @@ const storedFrom = (source: string, at: string): Stored => ({
   subject: `bellcast.cmd.broadcast.${source}.news`,
   seq: 5,
   at: now,
-  message: { type: "broadcast/1" },
+  message: { type: "broadcast" },
   text: "{}",
   header: (name) => (name === startHeader ? at : undefined)
 })

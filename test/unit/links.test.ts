@@ -1,6 +1,8 @@
 // URLs in responses.
 import { Option } from "effect"
 import { assert, describe, it } from "vitest"
+import { consoleOriginOf } from "#gateway/console.ts"
+import type { ApiRequest } from "#gateway/http/request.ts"
 import { originOf } from "#gateway/http/response-headers.ts"
 
 const none = { host: "127.0.0.1", httpScheme: Option.none(), httpHost: Option.none() }
@@ -42,4 +44,30 @@ describe("the origin in URLs", () => {
       assert.strictEqual(originOf(settings, request), origin)
     }
   )
+})
+
+describe("the console", () => {
+  const desk = { consoleOrigin: Option.some("https://desk.example.org") }
+  const own = { consoleOrigin: Option.some("http://localhost:9999") }
+  const unset = { consoleOrigin: Option.none() }
+  const named = { ...https, httpHost: Option.some("desk.example.org") }
+
+  it.for([
+    ["https://desk.example.org", desk, none, "desk.example.org", false],
+    ["https://desk.example.org", desk, none, "DESK.example.org:443", true],
+    [undefined, desk, none, "desk.example.org:8443", false],
+    [undefined, desk, none, "desk.example.org.", false],
+    [undefined, desk, none, "www.desk.example.org", true],
+    // What the service calls itself is the same for requests of every host.
+    [undefined, desk, named, "www.example.org", false],
+    [undefined, desk, none, undefined, false],
+    ["http://localhost:9999", own, none, "localhost:9999", false],
+    [undefined, own, none, "127.0.0.1:9999", true],
+    [undefined, unset, none, "desk.example.org", false],
+    ["http://desk.example.org", unset, none, "desk.example.org", true]
+  ] as const)("is %s (row %#)", ([origin, settings, common, host, isDevelopment]) => {
+    const headers = { host }
+    const request = { ...arrived, headers, received: headers } as unknown as ApiRequest
+    assert.strictEqual(consoleOriginOf(settings, common, request, isDevelopment), origin)
+  })
 })

@@ -11,7 +11,7 @@ const job = (attempts: number, run?: number, firstRun?: number) => ({
 })
 
 const outcome = (attempt: number, run?: number) =>
-  ({ seq: 9, message: { type: "outcome/1", results: [{ attempt }], run } }) as unknown as Stored
+  ({ seq: 9, message: { type: "outcome", results: [{ attempt }], run } }) as unknown as Stored
 
 const next = (...given: Parameters<typeof nextAttemptOf>) => {
   const { firstRun, number } = nextAttemptOf(...given)

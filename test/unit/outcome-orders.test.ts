@@ -159,17 +159,17 @@ describe("any interleaving of the outcomes of shards and of retries", () => {
         let pushes = emptyPushes(5)
         let delivered = 0
         for (const { outcome, seq } of events) {
-          const before = pushes
-          const delta = deliveredOf(outcome, 9, seq)
+          const counted = { broadcast: 9, lastModified: outcome.at - 1 }
+          const delta = deliveredOf(outcome, counted, seq)
           pushes = evolvePushes(pushes, delta)
           const more = outcome.results.filter(({ fate }) => fate === "delivered").length
           delivered += more
           assert.strictEqual(pushes.pushes, delivered)
           assert.strictEqual(pushes.seq, seq)
-          assert.strictEqual(pushes.lastModified, more === 0 ? before.lastModified : outcome.at)
+          assert.strictEqual(pushes.lastModified, outcome.at)
           assert.strictEqual(evolvePushes(pushes, delta), pushes)
           // A broadcast before the begin of the channel.
-          const earlier = deliveredOf(outcome, 4, seq + 1)
+          const earlier = deliveredOf(outcome, { ...counted, broadcast: 4 }, seq + 1)
           assert.strictEqual(evolvePushes(pushes, earlier), pushes)
         }
       })

@@ -41,7 +41,7 @@ const storedOf = (seq: number, message: object) =>
 const put = (seq: number) => {
   const data = { endpoint, keys: { auth: "a", p256dh: "p" } }
   return storedOf(seq, {
-    type: "subscription.put/1",
+    type: "subscription.put",
     user: "anna",
     id,
     data,
@@ -50,7 +50,7 @@ const put = (seq: number) => {
 }
 const gone = (seq: number, generation: number) =>
   storedOf(seq, {
-    type: "subscription.gone/1",
+    type: "subscription.gone",
     ...{ id, generation, broadcast: 1, status: 410, cause: "gone", at: seq }
   })
 

@@ -25,7 +25,9 @@ const nodesOf = function* (node: unknown): Generator<Readonly<Record<string, unk
 }
 
 const treeOf = (path: string) =>
-  parseAst(textOf(path), { lang: path.endsWith(".js") ? "js" : "ts" })
+  parseAst(textOf(path), {
+    lang: path.endsWith(".ts") ? "ts" : path.endsWith(".js") ? "js" : "tsx"
+  })
 
 const nodes = sourcePaths
   .filter((path) => !path.endsWith(".d.ts"))
@@ -49,6 +51,9 @@ const made = {
 /** Patterns that take more, and whose text they see. */
 const slow: Readonly<Record<string, string>> = {
   "\\/+$": "a URL that the user of the command line, or the site, has set",
+  "\\/\\*.*?\\*\\/": "a style sheet of ours",
+  "\\s*\\n\\s*": "a style sheet of ours",
+  "\\{([^}]+)\\}": "a text of ours",
   "Mac.*Chrome": "the name of the browser that runs it",
   "^bellcast\\.([a-z][a-z0-9_]*)\\s*=\\s*(.*)$": "a line of the operator's file",
   "^[a-z0-9*.-]*[a-z0-9][a-z0-9.-]*(:\\d{1,5})?$": "a setting"

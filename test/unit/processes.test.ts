@@ -106,3 +106,55 @@ describe("the processes that announce themselves", () => {
     assert.equal(stateOf(list, "tally", 1).processes, 1_000)
   })
 })
+
+describe("the number of a message that all processes read", () => {
+  const plans = (process: string, plan?: number) => ({
+    ...announcement(process, "fanout"),
+    ...(plan === undefined ? {} : { reads: { plan } })
+  })
+  const hearAll = (list: ProcessList, from: number, to: number, ...all: ReadonlyArray<object>) => {
+    for (let now = from; now <= to; now += 3_000) for (const each of all) list.receive(each, now)
+  }
+
+  it("is the lowest that one of them announces, and 1 of what is not announced", () => {
+    const list = started()
+    hearAll(list, 0, 12_000, plans("me", 3), plans("a", 2))
+    assert.equal(list.readByAll("plan", 12_000), 2)
+    assert.equal(list.readByAll("outcome", 12_000), 1)
+    hearAll(list, 12_000, 12_000, plans("a version from before numbers"))
+    assert.equal(list.readByAll("plan", 12_000), 1)
+  })
+
+  it("is 1 until the process has heard itself for ten seconds", () => {
+    const list = started()
+    assert.equal(list.readByAll("plan", 20_000), 1, "before it heard anything")
+    hearAll(list, 30_000, 39_000, plans("me", 2))
+    assert.equal(list.readByAll("plan", 39_999), 1)
+    assert.equal(list.readByAll("plan", 40_000), 2)
+  })
+
+  it("is 1 after a loss of the connection, and where the own announcements stay away", () => {
+    const list = started()
+    hearAll(list, 0, 30_000, plans("me", 2))
+    assert.equal(list.readByAll("plan", 40_000), 2)
+    assert.equal(list.readByAll("plan", 40_001), 1)
+    hearAll(list, 33_000, 60_000, plans("me", 2))
+    list.reconnect(60_000)
+    assert.equal(list.readByAll("plan", 60_000), 1)
+    hearAll(list, 63_000, 70_000, plans("me", 2))
+    assert.equal(list.readByAll("plan", 70_000), 2)
+  })
+
+  it("counts a process that drains, until it ends, and one that is silent, for ten seconds", () => {
+    const list = started()
+    const draining = announcement("a", "none")
+    hearAll(list, 0, 12_000, plans("me", 2), draining)
+    assert.equal(list.readByAll("plan", 12_000), 1)
+    list.receive(announcement("a"), 13_000)
+    assert.equal(list.readByAll("plan", 13_000), 2)
+    hearAll(list, 15_000, 15_000, plans("me", 2), draining)
+    hearAll(list, 18_000, 24_000, plans("me", 2))
+    assert.equal(list.readByAll("plan", 25_000), 1)
+    assert.equal(list.readByAll("plan", 25_001), 2)
+  })
+})

@@ -17,12 +17,12 @@ import {
 
 type Right = "publisher" | "registrar"
 const put = (principal: string, right: Right = "publisher"): PublisherCommand => ({
-  type: `${right}.put/1`,
+  type: `${right}.put`,
   principal,
   at: 1
 })
 const drop = (principal: string, right: Right = "publisher"): PublisherCommand => ({
-  type: `${right}.delete/1`,
+  type: `${right}.delete`,
   principal,
   at: 1
 })

@@ -7,6 +7,7 @@ import { assert, describe, it } from "vitest"
 import { partsMax } from "#domain/broadcast.ts"
 import {
   Direct,
+  firstData,
   partsOf,
   type Recipients,
   recipientsIn,
@@ -20,7 +21,7 @@ const many = (from: number, count: number) =>
   Array.from({ length: count }, (_, i) => userOf(from + i))
 
 const data = { text: "x".repeat(3_900) }
-const locales = ["de", "fr", "pt-BR", "zh-Hant", "es-419", "it"]
+const locales = ["fr", "de", "pt-BR", "zh-Hant", "es-419", "it"]
 const variants = Object.fromEntries(locales.map((locale) => [locale, data]))
 
 describe("recipients", () => {
@@ -38,6 +39,7 @@ describe("recipients", () => {
         const parts = partsOf(to, variants)
         assert.deepEqual([recipientsIn(parts), variantsIn(parts)], [to, variants])
         const first = parts.findIndex((part) => part.data_by_locale !== undefined)
+        assert.equal(Object.keys(parts[first]!.data_by_locale!)[0], "de", "the first tag first")
         assert.deepEqual(recipientsIn(parts.slice(0, first + 1)), to, "variants come last")
         for (const part of parts) {
           assert.isBelow(JSON.stringify(part).length, 24.1 * 1024)
@@ -66,6 +68,15 @@ describe("recipients", () => {
     assert.isFalse(names(...sequences, partsMax + 1))
     assert.isFalse(names(1, 2, 1))
     assert.isFalse(names(0))
+  })
+
+  it("are shown by the data, or else by the first variant in the order of its tag", () => {
+    const [de, fr] = [{ title: "Feuer" }, { title: "Feu" }]
+    const data_by_locale = { fr, de, ar: {} }
+    assert.equal(firstData({ data: fr, data_by_locale }), fr)
+    assert.equal(firstData({ data: {}, data_by_locale }), de)
+    assert.equal(firstData({ data_by_locale }), de)
+    assert.isUndefined(firstData({ data: {} }))
   })
 
   it("name each user of a shard once, but those who are excepted", () => {

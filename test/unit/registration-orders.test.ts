@@ -70,7 +70,7 @@ describe("any order of register and unregister", () => {
         const on = new Set<string>()
         for (const each of list) {
           state = apply(state, each)
-          if (each.command.type === "registration.put/1") on.add(each.user)
+          if (each.command.type === "registration.put") on.add(each.user)
           else on.delete(each.user)
           assert.strictEqual(state.channel.registrations, on.size)
           assert.strictEqual(registered(state), on.size)
@@ -165,7 +165,7 @@ describe("any order of register and unregister", () => {
         let state = nothing
         const since = new Map<string, number>()
         for (const each of list) {
-          if (each.command.type === "registration.delete/1") since.delete(each.user)
+          if (each.command.type === "registration.delete") since.delete(each.user)
           else if (!since.has(each.user)) since.set(each.user, each.seq)
           state = apply(state, each)
           const place = state.places[each.user]

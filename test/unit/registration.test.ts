@@ -109,7 +109,7 @@ describe("a channel", () => {
 })
 
 describe("a limited put", () => {
-  const limited = { type: "registration.put/1", user: "u", at: 0, registrationsMax: 2 } as const
+  const limited = { type: "registration.put", user: "u", at: 0, registrationsMax: 2 } as const
 
   it("is rejected when the user holds the maximum, and changes only the expected sequence", () => {
     const { reason, registration } = foldRegistration(undefined, limited, 7, 2)
@@ -144,7 +144,7 @@ const changes = fc.array(
 )
 const changesOf = (list: ReadonlyArray<{ user: string; place: number; on: boolean }>) =>
   list.map(({ on, place, user }): Change => {
-    const put = { type: "registration.put/1", user, at: 0, registrationsMax: max } as const
+    const put = { type: "registration.put", user, at: 0, registrationsMax: max } as const
     const command = on ? put : unregister()
     return { user, place: `${user}${place}`, command }
   })

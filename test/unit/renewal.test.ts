@@ -157,7 +157,7 @@ describe("a restored subscription", () => {
   }
   const restored = (list: SubscriptionList, now = 3_000) => {
     const message = undoing(removal, list, now, quota)
-    if (message?.type !== "subscription.put/1") return assert.fail("restored by a put")
+    if (message?.type !== "subscription.put") return assert.fail("restored by a put")
     return evolveList(list, { type: message.type, ...message.body }, list.seq + 1)
   }
 

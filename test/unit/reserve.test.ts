@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
+import { makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
 import { keys } from "#streams/buckets.ts"
 import { type LimitedRef, reserve } from "../../src/delivery/rate/limit.ts"
 
@@ -18,7 +18,7 @@ const job = (rate: number): LimitedRef => ({
 describe("turns of a broadcast with a rate", () => {
   it.effect("follow each other, whoever reserves them, and none is reserved too early", () =>
     Effect.gen(function* () {
-      const { buckets } = makeMemoryBuckets()
+      const { buckets } = yield* makeDiskBuckets
       yield* TestClock.adjust("1 hour")
       const one = yield* reserve(buckets, job(100), 20, 150)
       const early = yield* reserve(buckets, job(100), 20, 150)
@@ -34,7 +34,7 @@ describe("turns of a broadcast with a rate", () => {
 
   it.effect("of the last 300 ms are caught up with; after a rest the first one is now", () =>
     Effect.gen(function* () {
-      const { buckets } = makeMemoryBuckets()
+      const { buckets } = yield* makeDiskBuckets
       yield* TestClock.adjust("1 hour")
       const one = yield* reserve(buckets, job(100), 1, 150)
       yield* TestClock.adjust(310)
@@ -48,7 +48,7 @@ describe("turns of a broadcast with a rate", () => {
 
   it.effect("go on when the clock of NATS was set back", () =>
     Effect.gen(function* () {
-      const { buckets } = makeMemoryBuckets()
+      const { buckets } = yield* makeDiskBuckets
       yield* buckets.put("cache", keys.turns(1), { v: 1, until: 3_600_000 }, 0)
       yield* TestClock.adjust("1 minute")
       assert.equal((yield* reserve(buckets, job(100), 1, 150)).count, 1)

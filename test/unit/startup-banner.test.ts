@@ -26,9 +26,9 @@ describe("the startup banner", () => {
     assert.match(elsewhere, /^ *make audit BROADCAST=NUMBER$/m)
   })
 
-  it("keeps the address of the demo, its first, within a terminal of 24 lines", () => {
+  it("keeps the address of the console, its first, within a terminal of 24 lines", () => {
     const lines = startupBanner({ ...start, open: ["metrics"] }).split("\n")
-    assert.match(lines.find((line) => line.includes("http"))!, /^ *http:\S+\/v1\/demo\/$/)
+    assert.match(lines.find((line) => line.includes("http"))!, /^ *http:\S+\/v1\/console\/#\/try$/)
     // The last line is that of the cursor.
     assert.isAtMost(lines.length, 25)
   })

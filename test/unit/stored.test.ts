@@ -47,7 +47,7 @@ it.each(Object.keys(ways))("a copy of a message that was %s has all of it", (way
   const copy = copyOf(stored)
   const { at, message, seq, subject, text } = stored
   assert.deepInclude(copy, { at, message, seq, subject, text })
-  assert.equal(message.type, "broadcast/1")
+  assert.equal(message.type, "broadcast")
   assert.equal(copy.header("Bellcast-Rate"), "5")
   assert.isUndefined(copy.header("Bellcast-Start-At"))
 })

@@ -164,7 +164,7 @@ describe("any order of commands", () => {
     fc.assert(
       fc.property(history, (steps) => {
         for (const { after, before, command } of steps) {
-          if (command.type !== "subscription.gone/1") continue
+          if (command.type !== "subscription.gone") continue
           const { [command.id]: target, ...others } = before.subscriptions
           const expected =
             target === undefined || target.seq === command.generation

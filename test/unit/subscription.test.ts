@@ -67,7 +67,7 @@ describe("a subscription that is put", () => {
 
 describe("a subscription that is stored again", () => {
   const stored = (auth: string, p256dh: string) => ({
-    ...({ type: "subscription.put/1", user: "ann", id: "a", lastModified: 100 } as const),
+    ...({ type: "subscription.put", user: "ann", id: "a", lastModified: 100 } as const),
     data: { ...data("a"), keys: { auth, p256dh } }
   })
 

@@ -324,6 +324,9 @@ const isChecked = (record: DeviceRecord, subscription: PushSubscription, key: st
 const isSame = (fields: Partial<DeviceRecord>, record: DeviceRecord): boolean =>
   Object.entries(fields).every(([name, value]) => record[name as keyof DeviceRecord] === value)
 
-/** The service has the keys and the language that the browser has. */
-const isSameAs = ({ keys, locale }: SubscriptionData, stored: SubscriptionData): boolean =>
-  stored.keys.p256dh === keys.p256dh && stored.keys.auth === keys.auth && stored.locale === locale
+/** The service has the keys and the language that the browser has, and a label where it has one. */
+const isSameAs = ({ keys, label, locale }: SubscriptionData, stored: SubscriptionData): boolean =>
+  stored.keys.p256dh === keys.p256dh &&
+  stored.keys.auth === keys.auth &&
+  stored.locale === locale &&
+  (stored.label ?? label) === stored.label

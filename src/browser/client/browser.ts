@@ -67,7 +67,8 @@ export class BrowserPush {
   /** Runs `task` while neither another page nor the worker changes record or subscription. */
   async alone<T>(task: () => Promise<T>): Promise<T> {
     const locks = (navigator as Partial<Navigator>).locks
-    return locks ? locks.request(lockOf(this.scope), { signal: this.#waits.signal }, task) : task()
+    const run = () => this.#waits.run(task)
+    return locks ? locks.request(lockOf(this.scope), { signal: this.#waits.signal }, run) : run()
   }
 
   /** The subscription of the worker. */
@@ -127,12 +128,41 @@ export const localeOf = (): string | undefined => {
   }
 }
 
+/** Browsers by a part of their user agent, the ones that claim to be others first. */
+const agents = {
+  Edge: /Edg/,
+  Opera: /OPR/,
+  "Samsung Internet": /SamsungBrowser/,
+  Firefox: /Firefox|FxiOS/,
+  Chrome: /Chrom|CriOS/,
+  Safari: /Safari/
+}
+const systems = {
+  Android: /Android/,
+  iPhone: /iPhone/,
+  iPad: /iPad/,
+  Windows: /Windows/,
+  ChromeOS: /CrOS/,
+  macOS: /Mac/,
+  Linux: /Linux/
+}
+
+const nameOf = (patterns: { readonly [name: string]: RegExp }): string | undefined =>
+  Object.keys(patterns).find((name) => patterns[name]!.test(navigator.userAgent))
+
+/** The name that people give to this browser, such as "Firefox on Android". */
+export const labelOf = (): string | undefined => {
+  const [agent, system] = [nameOf(agents), nameOf(systems)]
+  return agent && system && `${agent} on ${system}`
+}
+
 /** A subscription as requests have it. */
 export interface SubscriptionData {
   readonly endpoint: string
   readonly keys: Keys
   readonly vapid_public_key: string
   readonly locale?: string | undefined
+  readonly label?: string | undefined
 }
 
 export interface Keys {
@@ -151,7 +181,8 @@ const jsonOf = (subscription: PushSubscription) => subscription.toJSON() as unkn
 export const dataOf = (subscription: PushSubscription): SubscriptionData => ({
   ...jsonOf(subscription),
   vapid_public_key: keyOf(subscription),
-  locale: localeOf()
+  locale: localeOf(),
+  label: labelOf()
 })
 
 /** The members of the record that say which subscription it is. */

@@ -95,10 +95,11 @@ export class Service {
     return { isHeld: false, isNew: status > 200, renewal, subscription }
   }
 
-  /** Changes a stored subscription to what the browser has. */
+  /** Changes a stored subscription to what the browser has. A label of the site's stays. */
   async update(stored: StoredSubscription, data: SubscriptionData): Promise<void> {
     const path = `/subscriptions/${stored.id}`
-    await this.#request("PUT", path, { body: { data: { ...stored, ...data } } })
+    const label = stored.label ?? data.label
+    await this.#request("PUT", path, { body: { data: { ...stored, ...data, label } } })
   }
 
   /** Makes a subscription by a former key the user's. False: the service does not take that key. */

@@ -20,21 +20,40 @@ export const atMost = <T>(millis: number, work: Promise<T>): Promise<T | undefin
 /** The waits of one page, which may all be given up at once. */
 export class Waits {
   #controller = new AbortController()
+  #queue = new AbortController()
+  /** Tasks of `run` that go on. */
+  #running = 0
 
-  /** Aborted at `giveUp`. */
+  /** Aborted at `giveUp`: for what waits for its turn. */
   get signal(): AbortSignal {
-    return this.#controller.signal
+    return this.#queue.signal
+  }
+
+  /** Runs a task, which is given up as a whole: also the waits that it begins after `giveUp`. */
+  async run<T>(task: () => Promise<T>): Promise<T> {
+    this.#renew()
+    this.#running += 1
+    return task().finally(() => {
+      this.#running -= 1
+      this.#renew()
+    })
+  }
+
+  #renew(): void {
+    if (this.#controller.signal.aborted) this.#controller = new AbortController()
   }
 
   /** The result of `work`. Rejects as `work` does, after 10 s, and at `giveUp` with its reason. */
   for<T>(work: T | PromiseLike<T>): Promise<T> {
-    return inTime(work, this.signal)
+    return inTime(work, this.#controller.signal)
   }
 
-  /** Ends all waits that have begun. Later ones wait as usual. */
+  /** Ends all waits that have begun, and the tasks of `run`. Later ones wait as usual. */
   giveUp(reason: Error): void {
+    this.#queue.abort(reason)
+    this.#queue = new AbortController()
     this.#controller.abort(reason)
-    this.#controller = new AbortController()
+    if (this.#running === 0) this.#renew()
   }
 }
 
@@ -45,7 +64,8 @@ export const inTime = <T>(work: T | PromiseLike<T>, signal?: AbortSignal): Promi
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(reject, answerMillis)
     const stop = () => reject(signal?.reason)
-    signal?.addEventListener("abort", stop, { signal: ended.signal })
+    if (signal?.aborted) stop()
+    else signal?.addEventListener("abort", stop, { signal: ended.signal })
   })
   return Promise.race([work, late]).finally(() => {
     clearTimeout(timer)

@@ -1,10 +1,11 @@
-// `bellcast export FILE`: writes one line for each live subscription, in a form that `bellcast
-// import` reads. The file is readable by its owner only: whoever has it and the private VAPID key
-// can push to every browser.
+// `bellcast export FILE`: writes one line for each live subscription, of all users or of one, in a
+// form that `bellcast import` reads. The file is readable by its owner only: whoever has it and the
+// private VAPID key can push to every browser.
 import { link, lstat, open, rename, rm } from "node:fs/promises"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { isStandIn } from "#domain/subscription/command.ts"
 import type { StoredSubscription, SubscriptionList } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -16,7 +17,8 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { eachList, registeredChannels } from "#subscriptions/audience.ts"
 import { natsFlags, onNats } from "../nats/on-nats.ts"
-import { argument, onOff } from "../terminal/input.ts"
+import { userGiven, userGivenHelp } from "../nats/users.ts"
+import { argument, named, onOff, optional } from "../terminal/input.ts"
 import { failed, note, type VerbFailed } from "../terminal/output.ts"
 
 /** Users whose lists are in memory. */
@@ -31,7 +33,7 @@ const isLive = ({ moved, suspended }: StoredSubscription): boolean =>
 /** The id of the user of a list. Only LOG has it: keys of buckets are pseudonyms. */
 const idOf = Effect.fnUntraced(function* ({ seq }: StoredSubscription) {
   const message = (yield* (yield* EventLog).at("log", seq))?.message
-  return message?.type === "subscription.put/1" ? message.user : undefined
+  return message?.type === "subscription.put" ? message.user : undefined
 })
 
 /** The lines of a user. That of a stand-in names no user: an import makes the same one again. */
@@ -47,7 +49,8 @@ const linesOf = Effect.fnUntraced(function* ({ key, value }: Entry<SubscriptionL
   })
 })
 
-const usersWithLists = Effect.gen(function* () {
+const usersWithLists = Effect.fnUntraced(function* (only: UserToken | undefined) {
+  if (only !== undefined) return [keys.subscriptions(only)]
   // A set: a list that changes meanwhile may come twice.
   const users = new Set<EntryKey<"subscriptions">>()
   yield* eachEntry("subscriptions", (key, value) => {
@@ -57,11 +60,14 @@ const usersWithLists = Effect.gen(function* () {
   return [...users]
 })
 
-/** Passes the line of each live subscription to `write`, and returns how many there were. */
-const exportAll = Effect.fnUntraced(function* (write: Write) {
+/**
+ * Passes the line of each live subscription to `write`, and returns how many there were. `only`: of
+ * this user; undefined: of all.
+ */
+const exportAll = Effect.fnUntraced(function* (write: Write, only: UserToken | undefined) {
   const buckets = yield* Buckets
   const minRevision = yield* buckets.revision("subscriptions")
-  const users = yield* usersWithLists
+  const users = yield* usersWithLists(only)
   let count = 0
   for (let i = 0; i < users.length; i += usersAtOnce) {
     const lists: Array<Entry<SubscriptionList>> = []
@@ -94,7 +100,7 @@ const giveName = async (draft: string, file: string) => {
 }
 
 /** Writes a new file. It gets its name at the end, as a part would pass for the whole. */
-const toFile = Effect.fnUntraced(function* (file: string) {
+const toFile = Effect.fnUntraced(function* (file: string, only: UserToken | undefined) {
   const attempt = <A>(task: () => Promise<A>) =>
     Effect.tryPromise({
       try: task,
@@ -109,7 +115,7 @@ const toFile = Effect.fnUntraced(function* (file: string) {
   const draft = draftOf(file)
   const handle = yield* attempt(() => open(draft, "wx", 0o600))
   const write: Write = (text) => attempt(() => handle.appendFile(`${text}\n`))
-  return yield* exportAll(write).pipe(
+  return yield* exportAll(write, only).pipe(
     Effect.tap(() => attempt(() => handle.sync())),
     Effect.tap(() => attempt(() => giveName(draft, file))),
     Effect.ensuring(Effect.promise(() => rm(draft, { force: true }))),
@@ -117,22 +123,24 @@ const toFile = Effect.fnUntraced(function* (file: string) {
   )
 })
 
-const toOutput = Effect.fnUntraced(function* (terminal: boolean) {
+const toOutput = Effect.fnUntraced(function* (terminal: boolean, only: UserToken | undefined) {
   if (process.stdout.isTTY && !terminal)
     return yield* failed("endpoints and keys on a terminal stay in its history: name a file")
-  return yield* exportAll((text) => Console.log(text))
+  return yield* exportAll((text) => Console.log(text), only)
 })
 
 const flags = {
   file: argument("file", "A new file, readable by its owner only; -: standard output"),
   terminal: onOff("terminal", "Print to a terminal, too"),
+  user: optional(named("user", "USER"), `Only those of this user: ${userGivenHelp}`),
   ...natsFlags
 }
 
 /** The verb. */
-export const exportCommand = Command.make("export", flags, ({ file, terminal, ...nats }) =>
+export const exportCommand = Command.make("export", flags, ({ file, terminal, user, ...nats }) =>
   Effect.gen(function* () {
-    const count = yield* file === "-" ? toOutput(terminal) : toFile(file)
+    const only = Option.isSome(user) ? (yield* userGiven(user.value)).user : undefined
+    const count = yield* file === "-" ? toOutput(terminal, only) : toFile(file, only)
     yield* note(`${count} subscriptions; they are of use only with their private VAPID keys`)
   }).pipe(onNats(nats))
 ).pipe(

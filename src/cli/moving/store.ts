@@ -85,7 +85,7 @@ const register = Effect.fnUntraced(function* (
   registrationsMax?: number
 ) {
   const subject = subjects.registration(channel, user)
-  const type = "registration.put/1"
+  const type = "registration.put"
   let expect = 0
   for (let tries = triesMax; tries > 0; tries--) {
     const at = yield* Clock.currentTimeMillis
@@ -127,7 +127,7 @@ const attempt = Effect.fnUntraced(function* (
   const lastModified = nextTimestamp(list, yield* Clock.currentTimeMillis)
   const body = { user: user.id, id, data, vapidKey, imported: true, lastModified } as const
   const appended = yield* (yield* EventLog)
-    .append("log", { subject, type: "subscription.put/1", body, expect: list.seq })
+    .append("log", { subject, type: "subscription.put", body, expect: list.seq })
     .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
   if (appended !== undefined) return (yield* isRejected(appended.seq)) ? "held" : "stored"
   yield* lastApplied(subject)
@@ -145,7 +145,7 @@ const leave = Effect.fnUntraced(function* ({ channels, user: { id, user } }: Che
     if (!entry?.value.on) continue
     const subject = subjects.registration(channel, user)
     const body = { user: id, at: yield* Clock.currentTimeMillis }
-    yield* (yield* EventLog).append("log", { subject, type: "registration.delete/1", body })
+    yield* (yield* EventLog).append("log", { subject, type: "registration.delete", body })
   }
 })
 

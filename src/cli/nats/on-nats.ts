@@ -86,7 +86,7 @@ type Failure = NatsUnavailable | NoStorage | StartRefused | AppendConflict | Ver
 
 /**
  * Runs a verb with a connection of its own. A failure is printed as one line, and the exit code is
- * 1.
+ * 1, or that of the failure.
  */
 export const onNats =
   (flags: NatsFlags, { startIt } = { startIt: false }) =>
@@ -98,7 +98,9 @@ export const onNats =
       const names = yield* namesIn(flags)
       return yield* verb.pipe(
         Effect.provide(natsLayer({ url, credsFile, tls, ...names, name: "bellcast cli" })),
-        Effect.mapError((error) => failed(inWords(url, error)))
+        Effect.mapError((error) =>
+          error._tag === "VerbFailed" ? error : failed(inWords(url, error))
+        )
       )
     }).pipe(Effect.scoped, noted, Effect.provide(toStderr))
 
@@ -142,12 +144,12 @@ const embeddedUrl = Effect.fnUntraced(function* (startIt: boolean) {
 
 const urlDefault = "nats://127.0.0.1:4222"
 
-const inWords = (url: string, error: Failure): string => {
-  if (error._tag === "VerbFailed" || error._tag === "NoStorage" || error._tag === "StartRefused")
-    return error.message
+const inWords = (url: string, error: Exclude<Failure, VerbFailed>): string => {
+  if (error._tag === "NoStorage" || error._tag === "StartRefused") return error.message
   if (error._tag === "AppendConflict") return `another process writes to ${error.subject}`
   if (error.reason._tag === "NoRoom")
     return `${error.reason.stream} has no room: ${remedyOf(error.reason.stream)}`
+  if (error.reason._tag === "LaterVersion") return reasonOf(error)
   if (error.reason._tag === "NotConnected")
     return (
       `no answer from NATS at ${hostsOf(url)} (${reasonOf(error)}): is the service running, ` +

@@ -43,6 +43,16 @@ export const jsonFlag = onOff("json", "Print JSON lines")
 /** For verbs that show one thing. */
 export const objectFlag = onOff("json", "Print one JSON object")
 
+/** Who publishes by a verb. */
+export const sourceFlag = named("source", "SOURCE").pipe(
+  Flag.withDescription("Who publishes: the principal nats:SOURCE, which needs the rights to"),
+  Flag.withDefault("operator"),
+  Flag.filter(
+    (source) => /^[A-Za-z0-9_-]{1,64}$/.test(source),
+    () => "Expected letters, digits, _ or -, 64 at most"
+  )
+)
+
 /** The most rows that are printed. */
 export const limitFlag = number("limit", "N").pipe(
   Flag.withDescription("At most so many"),

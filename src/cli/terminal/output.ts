@@ -54,7 +54,9 @@ export const note = (text: string) =>
 
 /** A verb cannot go on. The message is printed. */
 export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
-  message: Schema.String
+  message: Schema.String,
+  /** Absent: 1. */
+  exitCode: Schema.optionalKey(Schema.Int)
 }) {}
 
 export const failed = (message: string) => new VerbFailed({ message })

@@ -45,10 +45,10 @@ export const handleChange = Effect.fn("delivery.change")(function* (delivery: De
     yield* logChange(change)
   if (!(yield* current)) return done
   switch (change.type) {
-    case "broadcast.paused/1":
+    case "broadcast.paused":
       return yield* expire(delivery, change)
-    case "broadcast.resumed/1":
-    case "broadcast.cancelled/1":
+    case "broadcast.resumed":
+    case "broadcast.cancelled":
       return yield* carryOn(delivery, change)
     default:
       // The planner carries out starts.
@@ -67,7 +67,7 @@ const isOver = Effect.fnUntraced(function* (change: StateChange) {
   const log = yield* EventLog
   const { broadcast, channel } = change
   // A paused one waits until its end of life is carried out, maybe late.
-  const from = change.type === "broadcast.paused/1" ? change.expiresAt : change.at
+  const from = change.type === "broadcast.paused" ? change.expiresAt : change.at
   if ((yield* Clock.currentTimeMillis) >= from + ttlSecondsMax * 1000) return true
   for (const subject of [
     subjects.finished(channel as ChannelToken, broadcast),
@@ -99,21 +99,21 @@ const logChange = Effect.fnUntraced(function* (change: StateChange) {
     ...("because" in change ? change.because : {}),
     ...(counted && countsOf(counted.value))
   }
-  const text = type.replace(".", " ").replace("/1", "")
+  const text = type.replace(".", " ")
   yield* by === "pause_when" ? Effect.logWarning(text, fields) : Effect.logInfo(text, fields)
 })
 
 /** Resumes a broadcast whose life is over, so that workers record what is left as expired. */
 const expire = Effect.fnUntraced(function* (
   { at: pausedAt, seq }: Delivery,
-  change: StateChange & { readonly type: "broadcast.paused/1" }
+  change: StateChange & { readonly type: "broadcast.paused" }
 ) {
   const { broadcast, channel, expiresAt, run, schedule } = change
   const kept = schedule === undefined ? {} : { schedule }
   const at = yield* Clock.currentTimeMillis
   if (at < expiresAt) return later(expiresAt - at)
   const body = { broadcast, channel, run: run + 1, by: "expiry", at, pausedAt, ...kept }
-  const resumed = { subject: subjects.state(broadcast), type: "broadcast.resumed/1", body } as const
+  const resumed = { subject: subjects.state(broadcast), type: "broadcast.resumed", body } as const
   // After a conflict, somebody has changed the state, and that change is carried out.
   yield* Effect.catchTag(
     (yield* EventLog).append("log", { ...resumed, expect: seq }),
@@ -126,7 +126,7 @@ const expire = Effect.fnUntraced(function* (
 /** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
 const carryOn = Effect.fnUntraced(function* (
   { at, deliveryCount }: Delivery,
-  change: StateChange & { readonly type: "broadcast.resumed/1" | "broadcast.cancelled/1" }
+  change: StateChange & { readonly type: "broadcast.resumed" | "broadcast.cancelled" }
 ) {
   const { orderOf } = yield* States
   const { pushTimeoutMillis } = yield* Settings
@@ -135,11 +135,11 @@ const carryOn = Effect.fnUntraced(function* (
   // After a resume, retries of its run may be under way at the cancellation.
   const { pausedAt = at, run, type } = change
   // Otherwise pauses and resumes that alternate would delay the changes of other broadcasts.
-  const isOvertaken = () => type === "broadcast.resumed/1" && orderOf(change) !== "send"
+  const isOvertaken = () => type === "broadcast.resumed" && orderOf(change) !== "send"
   const unsettledMillis = run === 0 ? 0 : pausedAt + settleMillis - now
   if (run > 0) yield* beginRun(change, unsettledMillis <= 0, isOvertaken)
   const settledMillis = now - at - settleMillis
-  if (type === "broadcast.cancelled/1") {
+  if (type === "broadcast.cancelled") {
     yield* endWaiting(change.broadcast)
     if (looksForLost(settledMillis, deliveryCount)) yield* endLost(change)
   } else if (unsettledMillis <= 0 && now >= at + receivedMillis) return done

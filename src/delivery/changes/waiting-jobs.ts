@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
-import type { Message } from "#domain/messages.ts"
+import type { Message } from "#domain/messages/table.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { HandlerProgress } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -53,7 +53,7 @@ export const beginRun = Effect.fnUntraced(function* (
   const isWanted = (job: { readonly run?: number }) => runIn(job) < run && !isOvertaken()
   const latest = yield* latestRuns(of)
   yield* eachMessage(
-    "shard/1",
+    "shard",
     filters.shardsOf(broadcast),
     ({ message: job, storedAt, subject }) => {
       const isLatest = runIn(job) >= (latest.get(subjects.jobOfRun(subject, run)) ?? 0)
@@ -62,7 +62,7 @@ export const beginRun = Effect.fnUntraced(function* (
   )
   if (!isSettled) return
   const seen = new Set<string>()
-  yield* eachMessage("retry/1", filters.retriesOf(broadcast), (stored) => {
+  yield* eachMessage("retry", filters.retriesOf(broadcast), (stored) => {
     const place = subjects.jobOfRun(stored.subject, run)
     if (seen.has(place) || !isWanted(stored.message)) return Effect.void
     if (seen.size < seenMax) seen.add(place)
@@ -75,7 +75,7 @@ const runIn = ({ run = 0 }: { readonly run?: number }) => run
 /** The latest run that each shard has a job of. A broadcast has at most 65,536 shards. */
 const latestRuns = Effect.fnUntraced(function* ({ broadcast, run }: Run) {
   const latest = new Map<string, number>()
-  yield* eachMessage("shard/1", filters.shardsOf(broadcast), ({ message: job, subject }) =>
+  yield* eachMessage("shard", filters.shardsOf(broadcast), ({ message: job, subject }) =>
     Effect.sync(() => {
       const place = subjects.jobOfRun(subject, run)
       latest.set(place, Math.max(latest.get(place) ?? 0, runIn(job)))
@@ -86,7 +86,7 @@ const latestRuns = Effect.fnUntraced(function* ({ broadcast, run }: Run) {
 
 /** Appends a retry for a run, unless its push has ended. */
 const appendUnended = Effect.fnUntraced(function* (
-  { message: job, storedAt, subject }: StoredMessage<"retry/1">,
+  { message: job, storedAt, subject }: StoredMessage<"retry">,
   run: number
 ) {
   const previous = lastResult(yield* (yield* EventLog).last("work", outcomeSubject.retry(job)))
@@ -99,7 +99,7 @@ const appendUnended = Effect.fnUntraced(function* (
  * back in up to 24 h.
  */
 export const endWaiting = (broadcast: number) =>
-  eachMessage("retry/1", filters.retriesOf(broadcast), ({ message: job, storedAt }) =>
+  eachMessage("retry", filters.retriesOf(broadcast), ({ message: job, storedAt }) =>
     endOne(
       job,
       (last, now) => waitOf({ job, storedAt, isFirstDelivery: false }, last, now) <= dueMillis
@@ -113,7 +113,7 @@ export const endWaiting = (broadcast: number) =>
  */
 export const endLost = ({ broadcast, channel }: Pick<BroadcastRef, "broadcast" | "channel">) => {
   const filter = filters.shardOutcomesIn(channel as ChannelToken, broadcast)
-  return eachMessage("outcome/1", filter, ({ message: { results } }) =>
+  return eachMessage("outcome", filter, ({ message: { results } }) =>
     Effect.forEach(
       results.filter(({ fate }) => fate === "retrying"),
       ({ attempt: attempts, ...push }) =>
@@ -126,7 +126,7 @@ export const endLost = ({ broadcast, channel }: Pick<BroadcastRef, "broadcast" |
 /** A push that waits for another attempt. */
 type Waiting = Pick<
   RetryJob,
-  "broadcast" | "channel" | "user" | "subscription" | "service" | "attempts" | "reason"
+  "broadcast" | "channel" | "user" | "subscription" | "service" | "locale" | "attempts" | "reason"
 >
 
 /** Ends a push, unless it has ended. `isDue`: given its last outcome, a worker will end it. */
@@ -140,8 +140,8 @@ const endOne = Effect.fnUntraced(function* (
   if (previous !== undefined && previous.fate !== "retrying") return
   const now = yield* Clock.currentTimeMillis
   if (isDue(last, now)) return
-  const of = { user: push.user as UserToken, id: push.subscription }
   const next = nextAttemptOf(push, last, 0)
+  const of = { user: push.user as UserToken, id: push.subscription, locale: next.lastLocale }
   const result = withFormer(push, next, unsentResult(of, next.number - 1, now, cancelledEnd))
   const body = { broadcast: push.broadcast, pushes: 0, results: [result], final: true }
   // After a conflict, the worker that made an attempt meanwhile has recorded it.
@@ -152,7 +152,7 @@ const endOne = Effect.fnUntraced(function* (
   )
 })
 
-type Kind = "shard/1" | "retry/1" | "outcome/1"
+type Kind = "shard" | "retry" | "outcome"
 
 interface StoredMessage<T extends Kind> {
   readonly message: Message<T>

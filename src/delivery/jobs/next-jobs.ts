@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import { States } from "#broadcasts/states.ts"
 import type { Order } from "#domain/broadcast-state.ts"
 import { shardBehind } from "#domain/job.ts"
-import type { Message } from "#domain/messages.ts"
+import type { Message } from "#domain/messages/table.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { type Delivery, done } from "#nats/stream/consumer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -23,13 +23,13 @@ const overMax = 16
  * last push has its turn, or it has ended: so no more are there at once than have pushes that wait
  * for turns. `Effect.void`: none follows now.
  */
-export const appendNext = (job: Message<"shard/1">, hasEnded: boolean) =>
+export const appendNext = (job: Message<"shard">, hasEnded: boolean) =>
   job.stride === undefined || hasEnded !== (job.rate !== undefined)
     ? Effect.void
     : append(job, job.stride, hasEnded)
 
 const append = Effect.fnUntraced(function* (
-  { type, ...job }: Message<"shard/1">,
+  { type, ...job }: Message<"shard">,
   stride: number,
   hasEnded: boolean
 ) {
@@ -80,7 +80,7 @@ export const endPaused = Effect.fnUntraced(function* <R>(
   return done
 })
 
-type Job = Message<"shard/1" | "retry/1">
+type Job = Message<"shard" | "retry">
 
 /** A job, its subject, and when the server stored it. */
 interface StoredJob {
@@ -97,7 +97,7 @@ export const appendForRun = Effect.fnUntraced(function* (
   const { type, ...body } = job
   const now = yield* Clock.currentTimeMillis
   const firstWaitMillis =
-    job.type === "retry/1"
+    job.type === "retry"
       ? waitOf({ job, storedAt, isFirstDelivery: false }, undefined, now)
       : undefined
   yield* (yield* EventLog).once("work", {

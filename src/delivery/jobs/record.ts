@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import { States } from "#broadcasts/states.ts"
+import { Group } from "#children/group.ts"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { Settings } from "#config"
 import type { BroadcastRef, RetryJob } from "#domain/job.ts"
@@ -81,10 +82,10 @@ const follow = Effect.fnUntraced(function* <R>(
   const writes = [
     strikes,
     ...gone.map((each) =>
-      storeOrPostpone("subscription.gone/1", log.append("log", removal(ref, each)))
+      storeOrPostpone("subscription.gone", log.append("log", removal(ref, each)))
     ),
     ...withFate(list, "retrying").map((each) =>
-      storeOrPostpone("retry/1", log.once("work", retryJob(ref, each)))
+      storeOrPostpone("retry", log.once("work", retryJob(ref, each)))
     )
   ]
   return !(yield* Effect.all(writes, { concurrency: writesAtOnce })).includes(false)
@@ -106,7 +107,7 @@ export const deadLetter = (
       user as UserToken,
       subscription
     ),
-    type: "dead/1",
+    type: "dead",
     body: {
       ...ref,
       ...{ user, subscription, generation, reason },
@@ -120,7 +121,7 @@ export const deadLetter = (
 const removal = (ref: BroadcastRef, { result, target }: Recorded) =>
   ({
     subject: subjects.subscription(target.user),
-    type: "subscription.gone/1",
+    type: "subscription.gone",
     body: {
       id: target.id,
       generation: target.stored.seq,
@@ -142,6 +143,7 @@ const retryJob = (ref: BroadcastRef, { firstRun = ref.run, result, target }: Rec
     attempts: result.attempt,
     reason: result.reason,
     ...(result.service === undefined ? {} : { service: result.service }),
+    ...(result.locale === undefined ? {} : { locale: result.locale }),
     ...(firstRun === undefined ? {} : { firstRun })
   }
   const subject = subjects.retry(
@@ -150,7 +152,7 @@ const retryJob = (ref: BroadcastRef, { firstRun = ref.run, result, target }: Rec
     target.user,
     target.id
   )
-  return { subject, type: "retry/1", body } as const
+  return { subject, type: "retry", body } as const
 }
 
 /** The body of an outcome before it has its time. */
@@ -168,7 +170,7 @@ interface OutcomeBody {
  * Appends an outcome behind the one at sequence `expect` (0: the first), however long NATS is away.
  * Fails with AppendConflict when another worker owns the job. Returns its sequence.
  */
-export const writeOutcome = Effect.fn("delivery.record")(function* (
+export const writeOutcome = Effect.fnUntraced(function* (
   subject: string,
   expect: number,
   body: OutcomeBody
@@ -176,7 +178,7 @@ export const writeOutcome = Effect.fn("delivery.record")(function* (
   const log = yield* EventLog
   const at = yield* Clock.currentTimeMillis
   const id = yield* freshId
-  const message = { subject, type: "outcome/1", body: { ...body, at }, expect, id } as const
+  const message = { subject, type: "outcome", body: { ...body, at }, expect, id } as const
   const { seq } = yield* log.append("work", message).pipe(untilWritten)
   // A shard of a broadcast with a rate may be in hand for minutes.
   if (body.results.length > 0) yield* (yield* HandlerProgress).goesOn
@@ -206,7 +208,7 @@ export const resultNow = Effect.fnUntraced(function* (
   if (made.attempt.millis > 0) (yield* PushMetrics).attempted(hostOf(made.target), made.attempt)
   const result = resultOf({ ...made, at, baseMillis, random })
   if (result.fate !== "retrying" || orderOf(made.ref) !== "cancel") return result
-  const { nextAt: _, ...last } = result
+  const { nextAt: _, until: __, ...last } = result
   return { ...last, ...cancelledEnd }
 })
 
@@ -224,6 +226,9 @@ export class PushMetrics extends Context.Service<
  */
 export const provenMillis = (2 / 3) * streams.work.consumers.deliver.ackWaitMillis
 
+/** Owns the permits of other processes. Broadcasts begin at 1. */
+const ofOthers = 0
+
 /**
  * Permits of this process. A push has one from before it is sent until its outcome is stored. So a
  * crash sends at most as many pushes twice as there are permits.
@@ -233,9 +238,22 @@ export class Permits extends Context.Service<Permits, FairSemaphore<number>>()(
 ) {
   static readonly layer = Layer.effect(
     Permits,
-    Effect.map(
-      Settings,
-      ({ unrecordedPushesMax }) => new FairSemaphore<number>(unrecordedPushesMax)
-    )
+    Effect.gen(function* () {
+      const { unrecordedPushesMax: whole } = yield* Settings
+      const { divide, part } = yield* Group
+      const permits = new FairSemaphore<number>(whole)
+      let others = 0
+      // Taken, not resized: other processes begin once so many are free.
+      yield* divide(
+        Effect.suspend(() => {
+          const before = others
+          others = whole - part(whole)
+          return others > before
+            ? permits.take(ofOthers, others - before)
+            : permits.release(ofOthers, before - others)
+        })
+      )
+      return permits
+    })
   )
 }

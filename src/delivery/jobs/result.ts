@@ -4,6 +4,7 @@
 import {
   attemptsMaxOf,
   type BroadcastRef,
+  laterRetriesMillis,
   type RetryJob,
   remainingMillis,
   retryDelayMillis,
@@ -52,7 +53,7 @@ export const resultOf = (attempted: Attempted): PushResult => {
   return { ...base, fate: attempt.kind, reason: attempt.reason }
 }
 
-type Base = Omit<PushResult, "fate" | "reason" | "nextAt">
+type Base = Omit<PushResult, "fate" | "reason" | "nextAt" | "until">
 
 /** The wait is spread by up to a tenth, so that deferred pushes do not all come back at once. */
 const deferredResult = (
@@ -70,7 +71,8 @@ const failedResult = (
   { reason, retryAfterMillis }: Failed,
   { baseMillis, random, ref }: Attempted
 ): PushResult => {
-  if (base.attempt >= attemptsMaxOf(reason))
+  const attemptsLast = attemptsMaxOf(reason)
+  if (base.attempt >= attemptsLast)
     return { ...base, fate: "dead", reason: `attempts-used-up:${reason}` }
   // Throttled without a Retry-After: wait longer than after other failures.
   const firstMillis =
@@ -79,7 +81,9 @@ const failedResult = (
       : baseMillis
   const nextAt = base.at + retryDelayMillis(base.attempt, firstMillis, random, retryAfterMillis)
   if (nextAt >= ref.expiresAt) return { ...base, fate: "expired", reason: `expired:${reason}` }
-  return { ...base, fate: "retrying", reason, nextAt }
+  const until = nextAt + laterRetriesMillis(base.attempt, attemptsLast, firstMillis)
+  const ends = until < ref.expiresAt ? { until } : {}
+  return { ...base, fate: "retrying", reason, nextAt, ...ends }
 }
 
 export type UnsentEnd =
@@ -94,15 +98,24 @@ export const cancelledEnd: UnsentEnd = { fate: "cancelled", reason: "cancelled" 
 /** The end of a push on which workers die. */
 export const defectEnd: UnsentEnd = { fate: "dead", reason: "internal" }
 
+/** A push that ends without another attempt. `locale`: of the variant that it would have been. */
+type Unsent = Pick<Target, "id" | "user"> &
+  Partial<Target> & { readonly locale?: string | undefined }
+
 /** Returns the outcome of a push that ends at `at` without another attempt. */
 export const unsentResult = (
-  target: Pick<Target, "id" | "user"> & Partial<Target>,
+  { locale, ...target }: Unsent,
   attempt: number,
   at: number,
   end: UnsentEnd
 ): PushResult => {
   const { id: subscription, user } = target
-  return { user, subscription, attempt, millis: 0, at, ...serviceMember(target), ...end }
+  return {
+    ...{ user, subscription, attempt, millis: 0, at },
+    ...serviceMember(target),
+    ...(locale === undefined ? {} : { locale }),
+    ...end
+  }
 }
 
 /** The host of a push service, for metrics and names. */
@@ -129,6 +142,8 @@ export interface NextAttempt {
   /** Number of the attempt, from 1. */
   readonly number: number
   readonly lastReason: StoredReason
+  /** The language of the variant of the last attempt; undefined: `data`. */
+  readonly lastLocale: string | undefined
   /** The run of its broadcast in which the push is or was attempted first; none: the first run. */
   readonly firstRun: number | undefined
   /** Sequence of the last outcome of the push alone; 0: none, it is in its shard's outcome. */
@@ -139,16 +154,17 @@ export interface NextAttempt {
 
 /** Returns the next attempt of a retry job. `last`: the last outcome of its push alone. */
 export const nextAttemptOf = (
-  job: Pick<RetryJob, "attempts" | "firstRun" | "reason" | "run">,
+  job: Pick<RetryJob, "attempts" | "firstRun" | "locale" | "reason" | "run">,
   last: Stored | undefined,
   readAt: number
 ): NextAttempt => {
   const previous = lastResult(last)
   const number = (previous?.attempt ?? job.attempts) + 1
-  const former = last?.message.type === "outcome/1" ? last.message.run : job.firstRun
+  const former = last?.message.type === "outcome" ? last.message.run : job.firstRun
   return {
     number,
     lastReason: previous?.reason ?? job.reason,
+    lastLocale: (previous ?? job).locale,
     // A push that only waited in earlier runs counts in this one.
     firstRun: number === 1 ? job.run : former,
     seq: last?.seq ?? 0,
@@ -158,7 +174,7 @@ export const nextAttemptOf = (
 
 /** The result that the last outcome of a push alone has. */
 export const lastResult = (last: Stored | undefined): PushResult | undefined =>
-  last?.message.type === "outcome/1" ? last.message.results[0] : undefined
+  last?.message.type === "outcome" ? last.message.results[0] : undefined
 
 /** A retry job, and what the server says of it. */
 interface StoredRetry {
@@ -187,10 +203,14 @@ export const waitOf = (
 /** The result of a retry, with what counts need of the outcome before. */
 export const withFormer = (
   { service }: Pick<RetryJob, "service">,
-  { lastReason, number }: NextAttempt,
+  { lastLocale, lastReason, number }: NextAttempt,
   result: PushResult
 ): PushResult => ({
   ...result,
   ...(service === undefined ? {} : { service }),
-  former: { reason: lastReason, attempt: number - 1 }
+  former: {
+    reason: lastReason,
+    attempt: number - 1,
+    ...(lastLocale === undefined ? {} : { locale: lastLocale })
+  }
 })

@@ -9,7 +9,7 @@ import * as Layer from "effect/Layer"
 import { States } from "#broadcasts/states.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
 import type { RetryJob } from "#domain/job.ts"
-import type { Message } from "#domain/messages.ts"
+import type { Message } from "#domain/messages/table.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { AppendConflict, type NatsUnavailable } from "#nats/connection/errors.ts"
@@ -59,12 +59,13 @@ const presentMillis = 100
 const checksMillis = 1_000
 
 /** Handles a retry job. */
-export const handleRetry = Effect.fn("delivery.retry")(function* (delivery: Delivery) {
+export const handleRetry = Effect.fnUntraced(function* (delivery: Delivery) {
   const { at, deliveryCount, message: job } = delivery
-  if (job.type !== "retry/1")
-    return never(job.type === "malformed" ? job.reason : "not a retry job")
+  if (job.type !== "retry") return never(job.type === "malformed" ? job.reason : "not a retry job")
   const now = yield* Clock.currentTimeMillis
-  if (deliveryCount === 1 && (yield* States).orderOf(job) === "send") {
+  const { demandRead, orderOf } = yield* States
+  yield* demandRead(job.broadcast)
+  if (deliveryCount === 1 && orderOf(job) === "send") {
     const waitMillis = waitOf({ job, storedAt: at, isFirstDelivery: true }, undefined, now)
     if (waitMillis > 0) return later(waitMillis)
   }
@@ -78,7 +79,7 @@ export const handleRetry = Effect.fn("delivery.retry")(function* (delivery: Deli
 
 const handlePlaced = Effect.fnUntraced(function* (
   delivery: Delivery,
-  job: Message<"retry/1">,
+  job: Message<"retry">,
   now: number
 ) {
   const { at: storedAt, deliveryCount } = delivery
@@ -169,7 +170,7 @@ const makeAttempt = Effect.fnUntraced(function* <E, R>(
   const target = typeof present === "string" ? undefined : present
   const now = yield* Clock.currentTimeMillis
   const ended = (at: number, end: UnsentEnd) => {
-    const of = { user: job.user as UserToken, id: job.subscription }
+    const of = { user: job.user as UserToken, id: job.subscription, locale: next.lastLocale }
     const result = unsentResult(of, next.number - 1, at, end)
     return { target, result, isDeferredUnsent: false }
   }
@@ -258,7 +259,7 @@ export const giveUpRetry = Effect.fnUntraced(function* (
   { message: job }: Delivery,
   reason: string
 ) {
-  if (job.type !== "retry/1") return never(reason)
+  if (job.type !== "retry") return never(reason)
   const log = yield* EventLog
   const subject = outcomeSubject.retry(job)
   const last = yield* log.last("work", subject)
@@ -266,13 +267,13 @@ export const giveUpRetry = Effect.fnUntraced(function* (
   if (previous !== undefined && previous.fate !== "retrying") return never(reason)
   const next = nextAttemptOf(job, last, yield* monotonicMillis)
   const at = yield* Clock.currentTimeMillis
-  const target = { id: job.subscription, user: job.user as UserToken }
+  const target = { id: job.subscription, user: job.user as UserToken, locale: next.lastLocale }
   const result = withFormer(job, next, unsentResult(target, next.number - 1, at, defectEnd))
-  const { attempts: _, firstRun: __, firstWaitMillis: ___, type: ____, ...ref } = job
+  const { attempts: _, firstRun: __, firstWaitMillis: ___, type: ____, locale: _____, ...ref } = job
   yield* log.once("work", deadLetter(ref, result, job.generation))
   const outcome = { broadcast: job.broadcast, pushes: 0, results: [result], final: true, at }
   const body = { ...outcome, ...(next.firstRun && { run: next.firstRun }) }
-  yield* log.append("work", { subject, type: "outcome/1", body, expect: next.seq })
+  yield* log.append("work", { subject, type: "outcome", body, expect: next.seq })
   return never(reason)
 }, conflictLeaves)
 

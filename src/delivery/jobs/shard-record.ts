@@ -145,7 +145,7 @@ const readPast = Effect.fnUntraced(function* (subject: string) {
   const runs = new Map<string, number>()
   yield* log.replay("work", [subject], ({ at, message, seq }) =>
     Effect.sync(() => {
-      if (message.type !== "outcome/1") return
+      if (message.type !== "outcome") return
       for (const result of message.results) {
         const key = pushKey(result.user, result.subscription)
         results.set(key, result)

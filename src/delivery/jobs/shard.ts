@@ -9,10 +9,11 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { States } from "#broadcasts/states.ts"
+import { Group } from "#children/group.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
-import type { Message } from "#domain/messages.ts"
+import type { Message } from "#domain/messages/table.ts"
 import { pushKey } from "#domain/outcome.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -28,7 +29,7 @@ import { type Audience, Audiences } from "../recipients/audience.ts"
 import { alongside, appendNext, endPaused, isPausedOrOld } from "./next-jobs.ts"
 import { type Payload, Payloads } from "./payload.ts"
 import { Permits, resultNow } from "./record.ts"
-import { cancelledEnd, unsentResult } from "./result.ts"
+import { cancelledEnd, type UnsentEnd, unsentResult } from "./result.ts"
 import {
   add,
   type Claimed,
@@ -51,16 +52,16 @@ const takenMillis = 500
 /** A shard that is left with pushes that wait for their turns comes again after this time. */
 const leftMillis = 1_000
 
-type Job = Message<"shard/1">
+type Job = Message<"shard">
 
 /** Handles a shard job. */
-export const handleShard = Effect.fn("delivery.shard")(function* (delivery: Delivery) {
+export const handleShard = Effect.fnUntraced(function* (delivery: Delivery) {
   const { message: job } = delivery
-  if (job.type !== "shard/1")
-    return never(job.type === "malformed" ? job.reason : "not a shard job")
+  if (job.type !== "shard") return never(job.type === "malformed" ? job.reason : "not a shard job")
   const payload = yield* (yield* Payloads).of(job)
   if (payload === undefined) return never("the broadcast is not in the log")
-  const { orderOf } = yield* States
+  const { demandRead, orderOf } = yield* States
+  yield* demandRead(job.broadcast)
   const isStored = isFirst(delivery, job) ? Effect.succeed(true) : ensured(job, payload.to)
   if (isPausedOrOld(orderOf(job))) return yield* endPaused(delivery, job, isStored)
   const { admitted } = yield* Admission
@@ -80,7 +81,7 @@ export const handleShard = Effect.fn("delivery.shard")(function* (delivery: Deli
  * worker may not even be able to read them. The shards behind it do not wait for that.
  */
 export const keepShard = Effect.fnUntraced(function* ({ message: job }: Delivery) {
-  if (job.type === "shard/1") yield* appendNext(job, job.rate !== undefined)
+  if (job.type === "shard") yield* appendNext(job, job.rate !== undefined)
   return keep
 })
 
@@ -145,7 +146,8 @@ const sendPushes = Effect.fnUntraced(function* <R>(
   allBegun: Effect.Effect<void, NatsUnavailable, R>
 ) {
   const { unrecordedPushesMax } = yield* Settings
-  const share = shareOf(job.rate, unrecordedPushesMax)
+  const { part } = yield* Group
+  const share = shareOf(job.rate, part(unrecordedPushesMax))
   const todo = targets.filter(({ id, user }) => !past.results.has(pushKey(user, id)))
   const shard: Sending = {
     ...ownShard(job, past),
@@ -203,7 +205,8 @@ const resultOfPush = Effect.fnUntraced(function* (
 ) {
   const { job } = shard
   const now = yield* Clock.currentTimeMillis
-  const unsent = unsentResult.bind(undefined, target, 0)
+  const { locale } = shard.variantOf(target)
+  const unsent = (at: number, end: UnsentEnd) => unsentResult({ ...target, locale }, 0, at, end)
   const order = (yield* States).orderOf(job)
   if (order === "cancel") return { target, result: unsent(now, cancelledEnd), permit: false }
   if (order !== "send") return undefined
@@ -227,7 +230,6 @@ const resultOfPush = Effect.fnUntraced(function* (
   }
   const attempt = attempted.success
   if (attempt.decidedBy === "process") turn.giveBack()
-  const { locale } = shard.variantOf(target)
   const result = yield* resultNow({ target, ref: job, attempt, number: 1, locale })
   return { target, result, permit: true }
 })

@@ -25,7 +25,7 @@ import { storeOrPostpone } from "./writes.ts"
 /** For this long, a delivered push proves that our network works. */
 const deliveredMillis = 10 * 60_000
 
-type StrikeMessage = "subscription.struck/1" | "subscription.suspended/1" | "subscription.cleared/1"
+type StrikeMessage = "subscription.struck" | "subscription.suspended" | "subscription.cleared"
 
 /** Broadcasts whose pushes are compared at one push service; those begun first are dropped. */
 const comparedMax = 32
@@ -60,8 +60,8 @@ const judgeAll = Effect.fnUntraced(function* (ref: BroadcastRef, list: ReadonlyA
     const cause = strikeOf(each.result)
     if (cause !== undefined && !(yield* against(ref, each, cause))) return false
     if (each.result.fate === "delivered" && each.target.stored.strikes !== undefined) {
-      const write = append(ref, each, "subscription.cleared/1", clearing(each))
-      if (!(yield* storeOrPostpone("subscription.cleared/1", write))) return false
+      const write = append(ref, each, "subscription.cleared", clearing(each))
+      if (!(yield* storeOrPostpone("subscription.cleared", write))) return false
     }
   }
   return true
@@ -83,10 +83,10 @@ const against = Effect.fnUntraced(function* (
   if (next === undefined) return true
   const body = bodyOf(ref, each, cause)
   const isSuspended = next === "suspend"
-  const type = isSuspended ? "subscription.suspended/1" : "subscription.struck/1"
+  const type = isSuspended ? "subscription.suspended" : "subscription.struck"
   const write = isSuspended
-    ? append(ref, each, "subscription.suspended/1", body)
-    : append(ref, each, "subscription.struck/1", { ...body, strike: next })
+    ? append(ref, each, "subscription.suspended", body)
+    : append(ref, each, "subscription.struck", { ...body, strike: next })
   const counted = Effect.map(write, ({ duplicate }) => {
     const count = metrics[isSuspended ? "suspended" : "struck"]
     if (!duplicate) count(new URL(originOf(target)).hostname, cause)

@@ -16,6 +16,8 @@ interface PushServiceOptions {
   readonly retryBaseMillis: number
   /** Whether this process has time for more pushes. */
   readonly hasHeadroom: () => boolean
+  /** The part of a bound that this process has now. Default: all of it. */
+  readonly part?: (whole: number) => number
   /** See mass-gone.ts. Default: nothing is known. */
   readonly knownFrom?: () => number
   /** Notes accepted pushes and responses. Default: nothing does. */
@@ -61,7 +63,11 @@ export class PushService {
     this.#hasHeadroom = options.hasHeadroom
     this.#massGone = new MassGone(knownFrom ?? (() => Number.POSITIVE_INFINITY))
     this.#credentials = new CredentialsBreaker(breakerOpenMillis)
-    this.#window = new SendWindow(pushesUnderWayMax, throttledBaseMillis(retryBaseMillis))
+    this.#window = new SendWindow(
+      pushesUnderWayMax,
+      throttledBaseMillis(retryBaseMillis),
+      options.part
+    )
     this.#connectivity = new ConnectivityBreaker(retryBaseMillis, breakerOpenMillis)
     this.#queue = makeQueue(
       pushesUnderWayMax,

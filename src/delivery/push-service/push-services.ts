@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { LruCache } from "#basics/bounded.ts"
+import { Group, type GroupShape } from "#children/group.ts"
 import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
 import { Settings, type SettingsShape } from "#config"
 import { PubSub } from "#nats/connection/pubsub.ts"
@@ -48,7 +49,7 @@ const makePushServices = Effect.gen(function* () {
   const log = yield* EventLog
   const keyName = makeKeyNames()
   const knownFrom = new KnownFrom()
-  const { all, of } = makeTable(yield* Origins, settings, knownFrom)
+  const { all, of } = makeTable(yield* Origins, settings, (yield* Group).part, knownFrom)
 
   const publish = (pushService: PushService, now: number): void => {
     const gossip = pushService.takeGossip(worker, now)
@@ -99,12 +100,18 @@ const makePushServices = Effect.gen(function* () {
 })
 
 /** The push services by origin and key. A dropped one loses what it knew of accepted pushes. */
-const makeTable = (origins: Origins["Service"], settings: SettingsShape, knownFrom: KnownFrom) => {
+const makeTable = (
+  origins: Origins["Service"],
+  settings: SettingsShape,
+  part: GroupShape["part"],
+  knownFrom: KnownFrom
+) => {
   const dropped = (pushService: PushService): void => {
     if (pushService.newest > 0) knownFrom.forget()
   }
   const options = {
     ...settings,
+    part,
     hasHeadroom: makeHeadroom(),
     knownFrom: () => knownFrom.get()
   }

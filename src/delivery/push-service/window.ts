@@ -43,6 +43,7 @@ const clampedWait = (retryAfterMillis: number) =>
 /** Callers give the time, by the monotonic clock. */
 export class SendWindow {
   readonly #windowMax: number
+  readonly #part: (whole: number) => number
   readonly #closedMillis: number
   /** Pushes that the push service's 429s allow at once. */
   #limit: number
@@ -59,18 +60,20 @@ export class SendWindow {
 
   /**
    * `closedMillis`: how long sending stops at a window of 1, where the push service names no time.
+   * `part`: the part of a bound that this process has beside those that send with it.
    */
-  constructor(windowMax: number, closedMillis: number) {
+  constructor(windowMax: number, closedMillis: number, part = (whole: number) => whole) {
     this.#windowMax = windowMax
     this.#closedMillis = closedMillis
+    this.#part = part
     this.#limit = windowMax
-    this.#grown = Math.min(windowStart, windowMax)
+    this.#grown = Math.min(part(windowStart), windowMax)
     this.#whole = this.#grown
   }
 
   /** Pushes that may be under way at once. */
   get window(): number {
-    return Math.min(this.#limit, this.#grown)
+    return Math.min(this.#limit, this.#grown, this.#part(this.#windowMax))
   }
 
   /** Whether the push service allows fewer than are needed. */
@@ -88,8 +91,8 @@ export class SendWindow {
    * pushes wait, and this process has time for them.
    */
   accepted(now: number, wantsMore: boolean): boolean {
-    if (wantsMore && this.#grown < this.#limit)
-      this.#grown = Math.min(this.#limit, this.#grown + growth)
+    const grownMax = Math.min(this.#limit, this.#part(this.#windowMax))
+    if (wantsMore && this.#grown < grownMax) this.#grown = Math.min(grownMax, this.#grown + growth)
     if (this.#limit === this.#windowMax) return false
     this.#taken += 1
     if (this.#taken < this.window || now - this.#widenedAt < widenMillis) return false

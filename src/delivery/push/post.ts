@@ -9,6 +9,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { checkedLookup } from "#basics/address-filter.ts"
+import { Group } from "#children/group.ts"
 import { type Moment, moment } from "#clock/clocks.ts"
 import { Settings } from "#config"
 import { ttlSecondsMax } from "#domain/broadcast.ts"
@@ -94,9 +95,10 @@ export class PushClient extends Context.Service<
     Effect.gen(function* () {
       const { allowLoopbackEndpoints, http2, pushesUnderWayMax, pushTimeoutMillis } =
         yield* Settings
+      const { part } = yield* Group
       const options = {
         http2,
-        connectionsMax: pushesUnderWayMax,
+        connectionsMax: part(pushesUnderWayMax),
         limits: limitsOf(pushTimeoutMillis),
         lookup: checkedLookup(allowLoopbackEndpoints),
         proxy: yield* OutgoingProxy

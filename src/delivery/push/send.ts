@@ -217,7 +217,7 @@ const matched = ({ target }: Request, vapidKey: string, at: number) =>
   Effect.flatMap(EventLog, (log) =>
     log.append("log", {
       subject: subjects.subscription(target.user),
-      type: "subscription.matched/1",
+      type: "subscription.matched",
       body: { id: target.id, generation: target.stored.seq, vapidKey, at },
       messageId: `matched.${target.user}.${target.id}.${target.stored.seq}`
     })

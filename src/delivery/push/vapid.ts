@@ -8,8 +8,10 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import webpush from "web-push"
+import { Group, type TokenRequest, type TokenResponse } from "#children/group.ts"
 import { type Moment, moment } from "#clock/clocks.ts"
-import { Origins } from "../push-service/origins.ts"
+import { makeSingleFlight } from "#clock/single-flight.ts"
+import { Origins, type Table } from "../push-service/origins.ts"
 
 export interface SigningKey {
   /** The application server key browsers subscribe with: 65 bytes, base64url. */
@@ -81,34 +83,18 @@ interface Token {
 }
 
 const makeVapid = Effect.gen(function* () {
-  const { keys, subject } = yield* VapidKeys
-  const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
-  const signing = [...privateKeys].flatMap(([each, secret]) => (secret === undefined ? [] : [each]))
+  const { keys } = yield* VapidKeys
+  const { fault, keyOf, othersThan } = makeSet(keys)
   /** By origin and public key. */
   const tokens = (yield* Origins).table(() => new Map<string, Token>())
-
-  const signed = Effect.fnUntraced(function* (origin: string, publicKey: string, made: Moment) {
-    const header = webpush.getVapidHeaders(
-      origin,
-      subject,
-      publicKey,
-      Redacted.value(privateKeys.get(publicKey)!),
-      "aes128gcm",
-      Math.floor((made.at + lifeMillis) / 1000)
-    ).Authorization
-    // Spread, so that many workers do not all renew in the same minute.
-    const spread = 0.9 + (yield* Random.next) / 10
-    const token = { header, made, renewMillis: renewMillis * spread }
-    tokens.of(origin).set(publicKey, token)
-    return header
-  })
+  const make = yield* makeTokens(tokens)
 
   const authorization = Effect.fnUntraced(function* (origin: string, publicKey: string) {
     const now = yield* moment
     const token = tokens.of(origin).get(publicKey)
     return token !== undefined && (ageOf(token, now) ?? renewMillis) < token.renewMillis
       ? token.header
-      : yield* signed(origin, publicKey, now)
+      : yield* make.first({ origin, publicKey }, now)
   })
 
   const renewed = Effect.fnUntraced(function* (origin: string, publicKey: string, refused: string) {
@@ -116,13 +102,31 @@ const makeVapid = Effect.gen(function* () {
     const token = tokens.of(origin).get(publicKey)
     if (token === undefined || token.header !== refused)
       return yield* authorization(origin, publicKey)
-    const isYoung = (ageOf(token, now) ?? youngMillis) < youngMillis
-    return isYoung ? undefined : yield* signed(origin, publicKey, now)
+    return yield* make.other({ origin, publicKey, refused }, token, now)
   })
 
+  const { answerTokens } = yield* Group
+  answerTokens(
+    Effect.fnUntraced(function* ({ origin, publicKey, refused }) {
+      if (fault(publicKey) !== undefined) return "none"
+      const header = yield* refused === undefined
+        ? authorization(origin, publicKey)
+        : renewed(origin, publicKey, refused)
+      const token = tokens.of(origin).get(publicKey)
+      if (header === undefined || token === undefined) return "none"
+      const age = ageOf(token, yield* moment) ?? token.renewMillis
+      return { header, freshMillis: Math.max(0, token.renewMillis - age) }
+    })
+  )
+
+  return { authorization, renewed, keyOf, fault, othersThan }
+})
+
+/** The answer of the set of keys about one. */
+const makeSet = (keys: ReadonlyArray<SigningKey>) => {
+  const privateKeys = new Map(keys.map(({ privateKey, publicKey }) => [publicKey, privateKey]))
+  const signing = [...privateKeys].flatMap(([each, secret]) => (secret === undefined ? [] : [each]))
   return {
-    authorization,
-    renewed,
     keyOf: ({ vapidKey }: { readonly vapidKey?: string }) => vapidKey ?? keys[0]!.publicKey,
     fault: (publicKey: string) => {
       if (!privateKeys.has(publicKey)) return "unknown"
@@ -132,6 +136,57 @@ const makeVapid = Effect.gen(function* () {
       const i = signing.indexOf(publicKey)
       return [...signing.slice(0, i).reverse(), ...signing.slice(i + 1)]
     }
+  }
+}
+
+/**
+ * Makes tokens: signs them, or gets them from the parent of this process, so that processes that
+ * begin and end do not sign a new one each time. A parent that does not respond is not waited for.
+ */
+const makeTokens = Effect.fnUntraced(function* (tokens: Table<Map<string, Token>>) {
+  const { keys, subject } = yield* VapidKeys
+  const { askToken } = yield* Group
+  const asked = yield* makeSingleFlight<string, TokenResponse | undefined>()
+
+  const signed = Effect.fnUntraced(function* ({ origin, publicKey }: TokenRequest, made: Moment) {
+    const header = webpush.getVapidHeaders(
+      origin,
+      subject,
+      publicKey,
+      Redacted.value(keys.findLast((each) => each.publicKey === publicKey)!.privateKey!),
+      "aes128gcm",
+      Math.floor((made.at + lifeMillis) / 1000)
+    ).Authorization
+    // Spread, so that many workers do not all renew in the same minute.
+    const spread = 0.9 + (yield* Random.next) / 10
+    tokens.of(origin).set(publicKey, { header, made, renewMillis: renewMillis * spread })
+    return header
+  })
+
+  const given = Effect.fnUntraced(function* (request: TokenRequest, now: Moment) {
+    const { origin, publicKey, refused = "" } = request
+    const ask = askToken?.(request) ?? Effect.undefined
+    const token = yield* asked.join(`${origin} ${publicKey} ${refused}`, ask)
+    if (token === undefined || token === "none") return token
+    const { freshMillis, header } = token
+    tokens.of(origin).set(publicKey, { header, made: now, renewMillis: freshMillis })
+    return header
+  })
+
+  return {
+    /** The header of a token. */
+    first: Effect.fnUntraced(function* (request: TokenRequest, now: Moment) {
+      const header = askToken === undefined ? undefined : yield* given(request, now)
+      return header === undefined || header === "none" ? yield* signed(request, now) : header
+    }),
+    /** The header of another token than the refused one; undefined: none may be made now. */
+    other: Effect.fnUntraced(function* (request: TokenRequest, token: Token, now: Moment) {
+      // Only the parent knows when the token of a child was signed.
+      const header = askToken === undefined ? undefined : yield* given(request, now)
+      if (header !== undefined) return header === "none" ? undefined : header
+      const isYoung = (ageOf(token, now) ?? youngMillis) < youngMillis
+      return isYoung ? undefined : yield* signed(request, now)
+    })
   }
 })
 

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { makeRoom } from "#basics/bounded.ts"
+import { Group } from "#children/group.ts"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { Settings } from "#config"
 import type { ShardJob } from "#domain/job.ts"
@@ -76,7 +77,7 @@ export class Admission extends Context.Service<
     Effect.gen(function* () {
       const audiences = yield* Audiences
       const { unrecordedPushesMax } = yield* Settings
-      return { admitted: makeAdmission(audiences.of, unrecordedPushesMax) }
+      return { admitted: makeAdmission(audiences.of, (yield* Group).part(unrecordedPushesMax)) }
     })
   )
 }

@@ -270,7 +270,7 @@ export const makeRedriveFilter = Effect.gen(function* () {
       [filters.outcomesIn(channel as ChannelToken, redrives)],
       ({ at, message }) =>
         Effect.sync(() => {
-          if (message.type !== "outcome/1" || at > acceptedAt) return
+          if (message.type !== "outcome" || at > acceptedAt) return
           for (const { fate, subscription, user } of message.results)
             if (isUndelivered(fate)) pushes.add(pushKey(user, subscription))
         })

@@ -142,15 +142,15 @@ export const SubscriptionCleared = Schema.Struct({
 export type SubscriptionCleared = typeof SubscriptionCleared.Type
 
 export type SubscriptionCommand =
-  | ({ readonly type: "subscription.put/1" } & SubscriptionPut)
-  | ({ readonly type: "subscription.delete/1" } & SubscriptionDelete)
-  | ({ readonly type: "subscription.gone/1" } & SubscriptionGone)
-  | ({ readonly type: "subscription.renewable/1" } & typeof SubscriptionRenewable.Type)
-  | ({ readonly type: "subscription.moved/1" } & SubscriptionMoved)
-  | ({ readonly type: "subscription.matched/1" } & SubscriptionMatched)
-  | ({ readonly type: "subscription.struck/1" } & SubscriptionStruck)
-  | ({ readonly type: "subscription.suspended/1" } & SubscriptionSuspended)
-  | ({ readonly type: "subscription.cleared/1" } & SubscriptionCleared)
+  | ({ readonly type: "subscription.put" } & SubscriptionPut)
+  | ({ readonly type: "subscription.delete" } & SubscriptionDelete)
+  | ({ readonly type: "subscription.gone" } & SubscriptionGone)
+  | ({ readonly type: "subscription.renewable" } & typeof SubscriptionRenewable.Type)
+  | ({ readonly type: "subscription.moved" } & SubscriptionMoved)
+  | ({ readonly type: "subscription.matched" } & SubscriptionMatched)
+  | ({ readonly type: "subscription.struck" } & SubscriptionStruck)
+  | ({ readonly type: "subscription.suspended" } & SubscriptionSuspended)
+  | ({ readonly type: "subscription.cleared" } & SubscriptionCleared)
 
 /**
  * Whether a put stores the same subscription again: then its generation stays, and pushes that wait

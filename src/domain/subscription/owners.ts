@@ -100,11 +100,19 @@ export const withOwner = (
   return { v: 1, seq, owners, ...(Object.keys(ended).length === 0 ? {} : { ended }) }
 }
 
-/** The subscriptions that a command of their user, or a push, removes. */
-export const removedBy = (command: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
-  if (command.type === "subscription.delete/1") return command.removed
-  if (command.type === "subscription.gone/1") return [command]
-  if (command.type !== "subscription.put/1" || command.replaces === undefined) return []
+/**
+ * The subscriptions that a command of their user, or a push, removes. One that moved has the other
+ * user as its owner, unless LOG has nothing of that user any more.
+ */
+export const removedBy = (
+  list: SubscriptionList,
+  command: SubscriptionCommand
+): ReadonlyArray<{ readonly id: string }> => {
+  if (command.type === "subscription.delete") return command.removed
+  if (command.type === "subscription.moved")
+    return command.moved.filter(({ generation, id }) => storedIn(list, id)?.seq === generation)
+  if (command.type === "subscription.gone") return [command]
+  if (command.type !== "subscription.put" || command.replaces === undefined) return []
   return command.replaces.id === command.id ? [] : [command.replaces]
 }
 
@@ -113,7 +121,7 @@ export const removedHashes = (
   list: SubscriptionList,
   command: SubscriptionCommand
 ): ReadonlyArray<string> => {
-  const hashes = removedBy(command).flatMap(({ id }) => {
+  const hashes = removedBy(list, command).flatMap(({ id }) => {
     const stored = storedIn(list, id)
     const own = /^[0-9a-f]{64}$/.test(id) ? [id] : []
     return stored === undefined ? own : [...own, endpointHash(stored.data.endpoint)]
@@ -155,7 +163,7 @@ export const renewsMoved = (
   seq: number
 ): boolean =>
   list.seq < seq &&
-  command.type === "subscription.put/1" &&
+  command.type === "subscription.put" &&
   command.replaces?.renewal !== undefined &&
   isMoved(list, command.replaces.id)
 

@@ -31,7 +31,7 @@ export interface StoredSubscription extends Judged {
   readonly lastModified: number
   /**
    * Sequence of the put by which another user took the subscription. Nobody sees the entry, and
-   * `subscription.moved/1` removes it.
+   * `subscription.moved` removes it.
    */
   readonly moved?: number
   /** The user is a stand-in: a user who takes the subscription gets the registrations, too. */
@@ -68,6 +68,12 @@ export const emptyList: SubscriptionList = {
   subscriptions: {},
   tombstones: {}
 }
+
+/**
+ * Whether a list is that of nobody, or of a user who was erased. The latter is stored, so that
+ * workers learn of it, and its next command expects 0, as LOG has none.
+ */
+export const isBlank = ({ seq }: SubscriptionList): boolean => seq === 0
 
 /** A NATS client may choose the id `constructor`, a property of every object. */
 export const storedIn = (
@@ -107,10 +113,10 @@ export const foldList = (
   if (
     next === list ||
     [
-      "subscription.delete/1",
-      "subscription.gone/1",
-      "subscription.moved/1",
-      "subscription.cleared/1"
+      "subscription.delete",
+      "subscription.gone",
+      "subscription.moved",
+      "subscription.cleared"
     ].includes(command.type)
   )
     return { list: next }
@@ -133,19 +139,19 @@ const evolve = (
   if (seq <= list.seq) return list
   const next = { ...list, seq }
   switch (command.type) {
-    case "subscription.put/1":
+    case "subscription.put":
       return put(list, command, seq)
-    case "subscription.delete/1":
+    case "subscription.delete":
       return command.removed.reduce(removeNamed, next)
-    case "subscription.gone/1":
+    case "subscription.gone":
       return removeGone(next, command)
-    case "subscription.renewable/1":
+    case "subscription.renewable":
       return replace(next, command, ({ renewed, strikes: _, suspended: __, ...stored }) => ({
         ...stored,
         renewal: command.renewal,
         ...(command.isRepeated && renewed !== undefined ? { renewed } : {})
       }))
-    case "subscription.moved/1":
+    case "subscription.moved":
       return command.moved.reduce((acc, { generation, id }) => {
         const lastModified = nextTimestamp(acc, command.at)
         const stored = storedIn(acc, id)
@@ -153,13 +159,13 @@ const evolve = (
           ? remove(acc, id, movedOr(stored, lastModified, { lastModified, isMoved: true }))
           : acc
       }, next)
-    case "subscription.matched/1":
+    case "subscription.matched":
       return replace(next, command, (stored) => ({ ...stored, vapidKey: command.vapidKey }))
-    case "subscription.struck/1":
+    case "subscription.struck":
       return replace(next, command, (stored) => withStrike(stored, command))
-    case "subscription.suspended/1":
+    case "subscription.suspended":
       return replace(next, command, (stored) => withSuspension(stored, command))
-    case "subscription.cleared/1":
+    case "subscription.cleared":
       return replace(next, command, ({ strikes: _, suspended: __, ...stored }) => stored)
   }
 }
@@ -202,7 +208,7 @@ const removeNamed = (
 ): SubscriptionList => {
   const stored = storedIn(list, id)
   if (stored === undefined) return { ...list, tombstones: withoutRenewal(list.tombstones, id) }
-  // Before `subscription.moved/1`, which then finds nothing to remove.
+  // Before `subscription.moved`, which then finds nothing to remove.
   return remove(list, id, movedOr(stored, lastModified, lastModified))
 }
 
@@ -216,7 +222,7 @@ const removeGone = (
   const lastModified = nextTimestamp(list, at)
   const { renewal } = stored
   const ended = renewal ? { lastModified, renewal, generation } : lastModified
-  // A moved one before `subscription.moved/1`, which then finds nothing to remove.
+  // A moved one before `subscription.moved`, which then finds nothing to remove.
   return remove(list, id, movedOr(stored, lastModified, ended))
 }
 

@@ -61,6 +61,17 @@ export const renewableMillisMax = 30 * 24 * 60 * 60_000
 export const removedAt = (tombstone: Tombstone): number =>
   typeof tombstone === "number" ? tombstone : tombstone.lastModified
 
+/** Tombstones without those that were removed at these times, by id. */
+export const withoutTombstones = (
+  tombstones: Tombstones,
+  removed: Readonly<Record<string, number>>
+): Tombstones =>
+  Object.fromEntries(
+    Object.entries(tombstones).filter(
+      ([id, each]) => !(Object.hasOwn(removed, id) && removed[id] === removedAt(each))
+    )
+  )
+
 /** The hash of the secret that renews an ended subscription; undefined: there is none. */
 export const renewalIn = (tombstones: Tombstones, id: string): string | undefined => {
   const tombstone = Object.hasOwn(tombstones, id) ? tombstones[id] : undefined

@@ -5,25 +5,26 @@ import * as Schema from "effect/Schema"
 import { makeRoom } from "#basics/bounded.ts"
 import { makeShares } from "#basics/limits.ts"
 import { type Listed, listBroadcasts, type Selection } from "#broadcasts/list.ts"
-import type { Origin } from "#broadcasts/state.ts"
+import { isSubscriptionTest, isTest } from "#broadcasts/whole-broadcast.ts"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { publisherOf } from "#domain/broadcast.ts"
 import { BroadcastState } from "#domain/broadcast-state.ts"
 import type { Caller } from "#identity/identity.ts"
-import { channelToken } from "#streams/tokens.ts"
+import { type ChannelToken, channelToken } from "#streams/tokens.ts"
 import type { Call } from "../http/request.ts"
 import { type ErrorDetail, ok, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/page.ts"
 import { type ListInput, readPages, singles } from "../listing/query.ts"
+import { recordLookAtBroadcasts } from "../named-user.ts"
 import { operation } from "../operation.ts"
-import { channelIdOf, hasRights, isOperator, maySend } from "../rights.ts"
-import { isTest, maySee } from "./broadcast.ts"
-import { BroadcastObject, viewOf } from "./view.ts"
+import { channelIdOf, hasRights, isOperator } from "../rights.ts"
+import { ListedBroadcast, makeSights, rowFor } from "./content.ts"
+import { BroadcastObject } from "./view.ts"
 
 /** Most broadcasts of a page: 13 ms among 100,000; twice as many 28 (measured). */
 const broadcastsMax = 50
-/** Lists that are read at once: each holds 100 broadcasts or changes of 32 KiB at a time. */
+/** Lists that are read at once: each holds 200 broadcasts or changes of 32 KiB at a time. */
 export const listsAtOnce = 2
 /** Lists of a caller, and of all, that are read or wait: 256 take some 4 s, two at a time. */
 export const listsMax = { ofOne: 32, ofAll: 256 }
@@ -36,17 +37,21 @@ type Wanted = Pick<Selection<never, never>, "publisher" | "state" | "since" | "b
 
 interface Input extends ListInput {
   readonly wanted: Wanted
+  /** With tests, which only operators see unasked. */
+  readonly withTests: boolean
 }
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPages(call, errors)
-  return { ...input, wanted: wantedOf(call.query, errors) } satisfies Input
+  const { oneOf } = singles(call.query, errors)
+  const withTests = oneOf("test", ["true"]) !== undefined
+  return { ...input, wanted: wantedOf(call.query, errors), withTests } satisfies Input
 })
 
 const doc = {
   summary: "List the broadcasts to a channel, the newest first",
   parameters: ["pages", "broadcasts"],
-  responses: { 200: Schema.Struct({ data: Schema.Array(BroadcastObject) }) },
+  responses: { 200: Schema.Struct({ data: Schema.Array(ListedBroadcast) }) },
   errors: [400, 413]
 }
 
@@ -57,10 +62,7 @@ export const channelBroadcastsGet = operation({
   run: Effect.fnUntraced(function* (input, call) {
     const id = yield* channelIdOf(call.params)
     const path = `/channels/${encodeURIComponent(id)}/broadcasts`
-    return yield* page(input, call, path, {
-      channel: channelToken(id),
-      isShown: () => Effect.succeed(true)
-    })
+    return yield* page(input, call, path, channelToken(id))
   }),
   doc
 })
@@ -69,31 +71,48 @@ export const broadcastsGet = operation({
   access: "principal",
   exposes: ["Next-Page"],
   read,
-  run: (input, call) =>
-    page(input, call, "/broadcasts", { channel: undefined, isShown: makeMaySee(call.caller!) }),
-  doc: { ...doc, summary: "List the broadcasts that the caller may see, the newest first" }
+  run: (input, call) => page(input, call, "/broadcasts", undefined),
+  doc: {
+    ...doc,
+    summary: "List the broadcasts that the caller may see, the newest first",
+    responses: { 200: Schema.Struct({ data: Schema.Array(BroadcastObject) }) }
+  }
 })
 
 /** The page of a list. */
-const page = Effect.fn("Gateway.listBroadcasts")(function* <E, R>(
-  { listing, wanted }: Input,
+const page = Effect.fn("Gateway.listBroadcasts")(function* (
+  { listing, wanted, withTests }: Input,
   call: Call,
   path: string,
-  of: Pick<Selection<E, R>, "channel" | "isShown">
+  channel: ChannelToken | undefined
 ) {
+  const { found, maySee } = makeSights(call.caller!)
+  const showsTests = withTests || (yield* isOperator(call.caller!))
+  // The publisher of what is only glanced at is not shown, and is nothing to select by.
+  const mayGlance = channel !== undefined && wanted.publisher === undefined
   const limit = yield* limitOf(listing, broadcastsMax)
   const behind = listing.token?.last_object["id"]
   const list = listBroadcasts({
-    ...of,
     ...wanted,
+    channel,
+    withNamed: true,
+    isShown: (origin) =>
+      showsTests || !isTest(origin.stored)
+        ? Effect.map(maySee(origin), (isSeen) => isSeen || mayGlance)
+        : Effect.succeed(false),
     limit,
     behind: behind === undefined ? undefined : Number(behind)
   })
-  const { next, rows } = yield* of.channel === undefined
+  const { next, rows } = yield* channel === undefined
     ? inTurnOfAny(call, list)
     : inTurn(call.caller!.user, list)
   noteReader(call.caller!, rows)
-  const data = yield* Effect.forEach(rows, (row) => viewOf(row.origin, row.standing))
+  const data = yield* Effect.forEach(rows, (row) => rowFor(row, found.get(row.origin.stored.seq)))
+  const ids = rows.map(({ origin }) => origin.stored.seq)
+  yield* recordLookAtBroadcasts(
+    call,
+    ids.filter((id) => found.get(id) === "look")
+  )
   const place = next === undefined ? undefined : { id: next }
   const shown = { path, place, limit }
   return ok({ data }, { ...noStore, ...(yield* nextPage(call, shown)) })
@@ -107,18 +126,6 @@ const wantedOf = (query: string, errors: Array<ErrorDetail>): Wanted => {
     since: time("since"),
     before: time("before")
   }
-}
-
-/** `maySee` for many broadcasts of one request, which ask for the same few rights. */
-const makeMaySee = (caller: Caller) => {
-  const known = new Map<string, boolean>()
-  const may = Effect.fnUntraced(function* (...[who, channels, users]: Parameters<typeof maySend>) {
-    const key = JSON.stringify([channels, users])
-    const isAllowed = known.get(key) ?? (yield* maySend(who, channels, users))
-    known.set(key, isAllowed)
-    return isAllowed
-  })
-  return (origin: Origin) => maySee(caller, origin, may)
 }
 
 const makeTurns = (size: number) => {
@@ -148,7 +155,7 @@ export const inTurn = <A, E, R>(user: string, list: Effect.Effect<A, E, R>) =>
   turns.ofReaders(user, list)
 
 /** As `inTurn`, for a caller who may see nothing but what he published. */
-const inTurnOfAny = Effect.fnUntraced(function* <A, E, R>(
+export const inTurnOfAny = Effect.fnUntraced(function* <A, E, R>(
   { caller, request }: Call,
   list: Effect.Effect<A, E, R>
 ) {
@@ -166,7 +173,7 @@ const readers = new Map<string, true>()
 
 const noteReader = ({ id, user }: Caller, rows: ReadonlyArray<Listed>) => {
   const isOwnTest = ({ origin }: Listed) =>
-    isTest(origin) && publisherOf(origin.source, origin.stored.header) === id
+    isSubscriptionTest(origin.stored) && publisherOf(origin.source, origin.stored.header) === id
   if (readers.has(user) || rows.every(isOwnTest)) return
   makeRoom(readers, readersMax)
   readers.set(user, true)

@@ -5,21 +5,20 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { changeState, type Origin, originOf, reschedule, standingOf } from "#broadcasts/state.ts"
-import { readRecipients } from "#broadcasts/whole-broadcast.ts"
-import { broadcastIdIn, fitsOnePush, publisherOf } from "#domain/broadcast.ts"
+import { isSubscriptionTest } from "#broadcasts/whole-broadcast.ts"
+import { broadcastIdIn, fitsOnePush } from "#domain/broadcast.ts"
 import { WantedState } from "#domain/broadcast-state.ts"
-import type { Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
-import { EventLog } from "#nats/stream/event-log.ts"
-import { channelToken, decodeToken, decodeTokens, directToken } from "#streams/tokens.ts"
+import { channelToken, isDirect } from "#streams/tokens.ts"
 import { type Call, readBody } from "../http/request.ts"
 import { errorIn, refuse } from "../http/response.ts"
 import { operation } from "../operation.ts"
 import { demandRoom } from "../quotas.ts"
-import { channelIdOf, isOperator, maySend } from "../rights.ts"
+import { channelIdOf } from "../rights.ts"
+import { mayPublishNow, type Seen, shown, sightOf } from "./content.ts"
 import { bodiesMax, isTooLargeWritten, publishFields, withOptions } from "./publish.ts"
 import { countBytes, directOf } from "./store.ts"
-import { Shown, shown } from "./view.ts"
+import { Shown } from "./view.ts"
 
 const { at, data, data_by_locale, rate } = publishFields
 const Body = Schema.Struct({
@@ -36,16 +35,15 @@ const doc = {
   responses: { 200: Shown }
 }
 
+const show = Effect.fnUntraced(function* (_: unknown, call: Call) {
+  const seen = yield* findSeen(call)
+  return yield* shown(call, seen, yield* standingOf(seen.origin))
+})
+
 export const broadcastGet = operation({
   access: "viewer",
   exposes: ["Last-Modified", "ETag"],
-  run: Effect.fnUntraced(function* (_, { params }) {
-    const channel = channelToken(yield* channelIdOf(params))
-    const origin = yield* find(params["broadcast"] ?? "", (found) =>
-      Effect.succeed(found.channel === channel)
-    )
-    return yield* shown(origin, yield* standingOf(origin))
-  }),
+  run: show,
   doc: { ...doc, errors: [400, 403, 404] }
 })
 
@@ -53,10 +51,7 @@ export const broadcastGet = operation({
 export const anyBroadcastGet = operation({
   access: "principal",
   exposes: ["Last-Modified", "ETag"],
-  run: Effect.fnUntraced(function* (_, call) {
-    const origin = yield* findOwn(call)
-    return yield* shown(origin, yield* standingOf(origin))
-  }),
+  run: show,
   doc: { ...doc, summary: `${doc.summary}, by its id alone`, errors: [404] }
 })
 
@@ -76,13 +71,13 @@ export const broadcastPatch = operation({
     return value.data
   }),
   run: Effect.fn("Gateway.changeBroadcast")(function* (wanted, call) {
-    const origin = yield* findOwn(call)
-    const { isDone, standing } = yield* change(origin, wanted!, call).pipe(
+    const seen = yield* findSeen(call)
+    const { isDone, standing } = yield* change(seen, wanted!, call).pipe(
       Effect.catchTag("AppendConflict", () => refuse("too-many-writes"))
     )
     const { state } = standing
     return isDone
-      ? yield* shown(origin, standing)
+      ? yield* shown(call, seen, standing)
       : yield* refuse("impossible-state", { details: { state } })
   }),
   doc: {
@@ -96,68 +91,30 @@ export const broadcastPatch = operation({
 })
 
 /** The broadcast in the path, below its channel or not, for a caller who may see and change it. */
-export const findOwn = Effect.fnUntraced(function* ({ caller, params }: Call) {
-  const isBelow = params["channel"] !== undefined
-  const channel = isBelow ? channelToken(yield* channelIdOf(params)) : undefined
-  return yield* find(params["broadcast"] ?? "", (origin) =>
-    channel === undefined || origin.channel === channel
-      ? maySee(caller!, origin)
-      : Effect.succeed(false)
-  )
-})
+export const findOwn = (call: Call) => Effect.map(findSeen(call), ({ origin }) => origin)
 
-/** The broadcast with an id, if `isShown` is true of it; else it is as if there were none. */
-const find = Effect.fnUntraced(function* <E, R>(
-  id: string,
-  isShown: (origin: Origin) => Effect.Effect<boolean, E, R>
-) {
+/** The same, with what the caller sees of it. Else it is as if there were no such broadcast. */
+const findSeen = Effect.fnUntraced(function* ({ caller, params }: Call) {
+  const { broadcast: id = "", channel } = params
+  const place = channel === undefined ? undefined : channelToken(yield* channelIdOf(params))
   const seq = broadcastIdIn(id)
   const origin = seq === undefined ? undefined : yield* originOf(seq)
-  if (origin === undefined || !(yield* isShown(origin)))
+  const isThere = origin !== undefined && (place === undefined || origin.channel === place)
+  const sight = isThere ? yield* sightOf(caller!, origin) : undefined
+  if (!isThere || sight === undefined)
     return yield* refuse("unknown-object", { details: { id, resource_name: "broadcast" } })
-  return origin
+  return { origin, sight } satisfies Seen
 })
 
-/** Whether a caller published a broadcast, is an operator, or may publish it now. */
-export const maySee = Effect.fnUntraced(function* (
-  caller: Caller,
-  origin: Origin,
-  may: typeof maySend = maySend
+const change = Effect.fnUntraced(function* (
+  { origin, sight }: Seen,
+  wanted: Wanted,
+  { caller }: Call
 ) {
-  const { source, stored } = origin
-  // An operator sends broadcasts again, which gives no right to publish.
-  if (source !== "redrive" && publisherOf(source, stored.header) === caller.id) return true
-  return (yield* isOperator(caller)) || (yield* mayPublishNow(caller, origin, may))
-})
-
-/**
- * Whether a caller may send to all whom a broadcast names. `may`: `maySend`, or a function that
- * remembers what that said.
- */
-const mayPublishNow = Effect.fnUntraced(function* (
-  caller: Caller,
-  { channel, stored }: Origin,
-  may: typeof maySend = maySend
-) {
-  // The body of a broadcast to one channel need not be read.
-  if (channel !== directToken) return yield* may(caller, [decodeToken(channel) ?? ""], false)
-  const mayReach = ({ channels, except, users }: Recipients) =>
-    may(caller, decodeTokens(channels), users.length + except.length > 0)
-  const to = yield* readRecipients(yield* EventLog, stored, mayReach)
-  if (to === undefined || !(yield* mayReach(to))) return false
-  // Without channels it named users, even if all of them were excepted.
-  return to.channels.length > 0 || (yield* may(caller, [], true))
-})
-
-/** Tests of subscriptions (3.11) are published by any user. */
-export const isTest = ({ stored: { message } }: Origin): boolean =>
-  message.type === "direct/1" && message.subscription !== undefined
-
-const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { caller }: Call) {
   const { data, data_by_locale, state } = wanted
   if (state !== undefined) {
     // LOG keeps each change for ever: by changes of tests any user could fill it.
-    if (isTest(origin)) {
+    if (isSubscriptionTest(origin.stored)) {
       const standing = yield* standingOf(origin)
       return { standing, isDone: standing.state === state }
     }
@@ -166,7 +123,9 @@ const change = Effect.fnUntraced(function* (origin: Origin, wanted: Wanted, { ca
     return { standing, isDone: standing.isChanged || standing.state === state }
   }
   const saysOther = data !== undefined || data_by_locale !== undefined
-  if (saysOther && !(yield* mayPublishNow(caller!, origin))) return yield* refuse("forbidden")
+  // A letter that a caller may not read must not become another one by that caller's hand.
+  const mayRewrite = sight !== "counts" && (yield* mayPublishNow(caller!, origin))
+  if (saysOther && !mayRewrite) return yield* refuse("forbidden")
   const before = yield* standingOf(origin)
   if (before.state !== "scheduled") return { standing: before, isDone: false }
   const standing = yield* changeScheduled(origin, wanted, caller!)
@@ -208,6 +167,6 @@ const payloadOf = Effect.fnUntraced(function* (
   if (data === undefined && data_by_locale === undefined) return undefined
   const body = { data: data ?? {}, data_by_locale: data_by_locale ?? {} }
   if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
-  if (channel !== directToken && isTooLargeWritten(body)) return yield* refuse("body-too-large")
+  if (!isDirect(channel) && isTooLargeWritten(body)) return yield* refuse("body-too-large")
   return body
 })

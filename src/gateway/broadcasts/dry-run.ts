@@ -25,7 +25,9 @@ export const Reach = Schema.Struct({
   people: Schema.Int,
   browsers: Schema.Int,
   estimated: Schema.Boolean,
-  without_subscription: Schema.optionalKey(Schema.Int)
+  without_subscription: Schema.optionalKey(Schema.Int),
+  /** Channels that nobody is registered to; absent where there are none. */
+  unjoined_channels: Schema.optionalKey(Schema.Array(Schema.String))
 }).annotate({ identifier: "Reach" })
 
 /** Whom a broadcast with `dry_run` would reach. */

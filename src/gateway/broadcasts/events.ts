@@ -11,7 +11,8 @@ import type { Call } from "../http/request.ts"
 import { errorIn, ok, refuse, type Write } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { operation } from "../operation.ts"
-import { findOwn, maySee } from "./broadcast.ts"
+import { findOwn } from "./broadcast.ts"
+import { maySee } from "./content.ts"
 import { detailedViewOf, recipientsOf } from "./view.ts"
 
 /** Streams of one user, in this process. A browser opens six connections to a server at most. */

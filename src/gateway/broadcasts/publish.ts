@@ -12,23 +12,23 @@ import {
   fitsInto,
   givenHeaders,
   isInBody,
+  Name,
   PauseWhen,
   pauseWhenHeader,
   pauseWhenText,
   payloadFields,
   Rate,
   readHeaders,
-  startError,
-  startHeader
+  testUsersMax
 } from "#domain/broadcast.ts"
+import { DelaySeconds, delayHeader, startError, startHeader } from "#domain/broadcast-start.ts"
 import { channelsMax, type Recipients, usersMax } from "#domain/recipients.ts"
-import { Identity } from "#identity/identity.ts"
-import { channelToken, decodeToken } from "#streams/tokens.ts"
+import { channelToken, decodeTokens } from "#streams/tokens.ts"
 import { Acknowledgement, accepted } from "../channels/registration.ts"
 import { type ApiRequest, bodyBytesMax, type Call, readBody } from "../http/request.ts"
 import { type ApiResponse, type ErrorDetail, errorIn, ok, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
-import { userIdFault } from "../named-user.ts"
+import { recipients, userIdFault } from "../named-user.ts"
 import { operation } from "../operation.ts"
 import { channelIdOf, invalidChannel, isChannelId, maySend } from "../rights.ts"
 import { dryRun, Reach } from "./dry-run.ts"
@@ -40,8 +40,12 @@ export const bodiesMax = 16
 /** The fields of a body that publishes. */
 export const publishFields = {
   ...payloadFields(PushData),
+  /** For those who send it: it is in no push. */
+  name: Schema.optionalKey(Name),
   /** A time of RFC 3339: the broadcast starts then. */
   at: Schema.optionalKey(Schema.String),
+  /** The broadcast starts so many seconds after it was stored. */
+  delay_seconds: Schema.optionalKey(DelaySeconds),
   /** The broadcast pauses by itself when so many of its attempted pushes have failed. */
   pause_when: Schema.optionalKey(PauseWhen),
   /** Only count whom the broadcast would reach. */
@@ -51,7 +55,7 @@ export const publishFields = {
 }
 
 const ChannelBody = Schema.Struct(publishFields)
-type Published = typeof ChannelBody.Type
+type Published = typeof ChannelBody.Type & { readonly test?: boolean }
 const decodeChannelBody = readBody(ChannelBody)
 
 const texts = (max: number) =>
@@ -62,7 +66,12 @@ const To = Schema.Struct({
   users: texts(usersMax),
   except_users: texts(usersMax)
 })
-const DirectBody = Schema.Struct({ ...publishFields, to: To })
+const DirectBody = Schema.Struct({
+  ...publishFields,
+  to: To,
+  /** Lists leave it out. It names users alone, and few. */
+  test: Schema.optionalKey(Schema.Boolean)
+})
 const decodeDirectBody = readBody(DirectBody)
 
 export const Accepted = Schema.Struct({
@@ -111,26 +120,40 @@ export const broadcastPost = operation({
   }
 })
 
+/** Reads the request of a broadcast to several channels and to users. */
+export const readDirect = Effect.fnUntraced(function* (
+  request: ApiRequest,
+  errors: Array<ErrorDetail>
+) {
+  const given = readGiven(request, errors)
+  const { value } = yield* decodeDirectBody(request, errors, { times: bodiesMax })
+  // With another error, nothing of the body is used.
+  const body = value ?? { to: {} }
+  if (value !== undefined) yield* checkRecipients(value, errors)
+  return { ...(yield* withOptions(given, body, errors)), body }
+})
+
+/** Publishes what was read. `draft`: the form of a draft that it is. */
+export const publishDirect = Effect.fnUntraced(function* (
+  { body: { to: named, ...body }, ...input }: Effect.Success<ReturnType<typeof readDirect>>,
+  call: Call,
+  draft?: Broadcast["draft"]
+) {
+  const { channels = [], except_users = [], users = [] } = named
+  const namesUsers = users.length + except_users.length > 0
+  if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
+  const to = yield* tokensOfRecipients(named)
+  const given = draft === undefined ? input : { ...input, key: undefined, draft }
+  return yield* publish({ ...given, to, body, isPlain: false }, "", call)
+})
+
 /** A broadcast to several channels and to users. */
 export const directPost = operation({
   access: "principal",
   takesJson: "always",
   exposes: ["Location"],
-  read: Effect.fnUntraced(function* ({ request }, errors) {
-    const given = readGiven(request, errors)
-    const { value } = yield* decodeDirectBody(request, errors, { times: bodiesMax })
-    // With another error, nothing of the body is used.
-    const body = value ?? { to: {} }
-    if (value !== undefined) yield* checkRecipients(value.to, errors)
-    return { ...(yield* withOptions(given, body, errors)), body }
-  }),
-  run: Effect.fnUntraced(function* ({ body: { to: named, ...body }, ...input }, call) {
-    const { channels = [], except_users = [], users = [] } = named
-    const namesUsers = users.length + except_users.length > 0
-    if (!(yield* maySend(call.caller!, channels, namesUsers))) return yield* refuse("forbidden")
-    const to = yield* tokensOfRecipients(named)
-    return yield* publish({ ...input, to, body, isPlain: false }, "", call)
-  }),
+  read: ({ request }, errors) => readDirect(request, errors),
+  run: (input, call) => publishDirect(input, call),
   doc: {
     summary: "Broadcast to several channels and to users, each browser once",
     ...publishDoc,
@@ -141,22 +164,28 @@ export const directPost = operation({
 })
 
 /** Stores a broadcast, or counts whom it would reach. `path`: that of the channel, if it is one. */
-const publish = Effect.fn("Gateway.publish")(function* (
+const publish = Effect.fnUntraced(function* (
   {
-    body: { at: _, dry_run, pause_when: __, rate: ___, ...body },
+    body: { data, data_by_locale, dry_run },
     ...given
   }: Omit<Broadcast, "body"> & { body: Published },
   path: string,
   call: Call
 ) {
   const { to } = given
+  const body = {
+    ...(data === undefined ? {} : { data }),
+    ...(data_by_locale === undefined ? {} : { data_by_locale })
+  }
   if (dry_run === true) {
-    const data = yield* dryRun(to, body, call)
-    const warnings = [...payloadWarnings(body), ...(yield* channelWarnings(to.channels))]
+    const reach = yield* dryRun(to, body, call)
+    const unjoined = yield* unjoinedOf(to.channels)
+    const data = unjoined.length === 0 ? reach : { ...reach, unjoined_channels: unjoined }
+    const warnings = [...payloadWarnings(body), ...unjoined.map(unjoinedWarning)]
     return ok({ data, warnings } satisfies typeof Counted.Type, noStore)
   }
   const broadcast = yield* storeBroadcast({ ...given, body }, call.caller!)
-  const warnings = yield* channelWarnings(to.channels)
+  const warnings = (yield* unjoinedOf(to.channels)).map(unjoinedWarning)
   return acceptedAt(path, broadcast, body, call, warnings)
 })
 
@@ -179,11 +208,22 @@ export const acceptedAt = (
   return { ...accepted, body: data, broadcast, headers: { Location: url } }
 }
 
-/** Sentences about those of these channels that nobody is registered to. */
-const channelWarnings = Effect.fnUntraced(function* (channels: Recipients["channels"]) {
-  const empty = yield* (yield* JoinedChannels).without(channels)
-  return empty.map((channel) => `Nobody is registered to the channel ${decodeToken(channel)}`)
+/** The 202 of a broadcast that was stored before, to these channels. */
+export const acceptedBefore = (
+  broadcast: number,
+  { body, to }: Pick<Broadcast, "body" | "to">,
+  call: Pick<Call, "request" | "rootUrl">
+) =>
+  Effect.map(unjoinedOf(to.channels), (unjoined) =>
+    acceptedAt("", broadcast, body, call, unjoined.map(unjoinedWarning))
+  )
+
+/** The names of those of these channels that nobody is registered to. */
+const unjoinedOf = Effect.fnUntraced(function* (channels: Recipients["channels"]) {
+  return decodeTokens(yield* (yield* JoinedChannels).without(channels))
 })
+
+const unjoinedWarning = (channel: string) => `Nobody is registered to the channel ${channel}`
 
 /**
  * Bytes of a payload that Firefox on Android takes. Mozilla's push service sends it on to Android
@@ -218,40 +258,49 @@ const readGiven = (request: ApiRequest, errors: Array<ErrorDetail>): Given => {
   return { headers: givenHeaders(given), key }
 }
 
+type Options = Pick<Published, "at" | "delay_seconds" | "name" | "pause_when" | "rate" | "test">
+
 /**
  * Adds the members of a body that are stored as headers to these, and what is wrong with the start
  * to `errors`. `path`: that of the members in the body.
  */
 export const withOptions = Effect.fnUntraced(function* (
   given: Given,
-  { at, pause_when, rate }: Pick<Published, "at" | "pause_when" | "rate">,
+  { at, delay_seconds, name, pause_when, rate, test }: Options,
   errors: Array<ErrorDetail>,
   path = ""
 ) {
   const headers = {
     ...given.headers,
-    ...bodyHeaders({ rate }),
+    ...bodyHeaders({ name, rate, test }),
+    ...(delay_seconds === undefined ? {} : { [delayHeader]: String(delay_seconds) }),
     ...(pause_when === undefined ? {} : { [pauseWhenHeader]: pauseWhenText(pause_when) })
   }
   if (at === undefined) return { ...given, headers }
-  const name = `${path}at`
+  const invalid = (name: string, error: string) =>
+    errors.push(errorIn("body", path + name, `Invalid value for ${path}${name}: ${error}`))
   const error = startError(at, yield* Clock.currentTimeMillis)
-  if (error !== undefined) errors.push(errorIn("body", name, `Invalid value for ${name}: ${error}`))
+  if (error !== undefined) invalid("at", error)
+  if (delay_seconds !== undefined) invalid("delay_seconds", "at says when it starts already")
   return { ...given, headers: { ...headers, [startHeader]: at } }
 })
 
-/** Adds the names of `to` that name nobody to `errors`. */
+/** Adds the names of `to` that name nobody to `errors`, and those to whom no test goes. */
 const checkRecipients = Effect.fnUntraced(function* (
-  { channels = [], except_users = [], users = [] }: typeof To.Type,
+  { test, to: { channels = [], except_users = [], users = [] } }: typeof DirectBody.Type,
   errors: Array<ErrorDetail>
 ) {
-  const { isUserId } = yield* Identity
+  const { isRecipient } = yield* recipients
+  if (test === true && channels.length > 0)
+    errors.push(inBody("to.channels", "A test goes to users alone"))
+  if (test === true && users.length > testUsersMax)
+    errors.push(inBody("to.users", `A test goes to at most ${testUsersMax} users`))
   if (channels.length + users.length === 0) errors.push(inBody("to", "Expected channels or users"))
   for (const [i, id] of channels.entries())
     if (!isChannelId(id)) errors.push(inBody(`to.channels.${i}`, invalidChannel))
   for (const [name, ids] of Object.entries({ except_users, users }))
     for (const [i, id] of ids.entries())
-      if (!isUserId(id)) errors.push(inBody(`to.${name}.${i}`, userIdFault))
+      if (!isRecipient(id)) errors.push(inBody(`to.${name}.${i}`, userIdFault))
 })
 
 /** The recipients, once it is known that the caller may name them: 2,000 pseudonyms take 37 ms. */
@@ -260,9 +309,9 @@ const tokensOfRecipients = Effect.fnUntraced(function* ({
   except_users = [],
   users = []
 }: typeof To.Type) {
-  const { userOf } = yield* Identity
+  const { recipientOf } = yield* recipients
   const tokensOf = (ids: ReadonlyArray<string>) =>
-    new Set(ids.flatMap((id) => userOf(id)?.user ?? []))
+    new Set(ids.flatMap((id) => recipientOf(id)?.user ?? []))
   const except = tokensOf(except_users)
   return {
     channels: sorted(channels.map(channelToken)),

@@ -1,12 +1,13 @@
-// GET /broadcasts/{id}/pushes: what became of each push, in pages. Never names a user or an
-// endpoint.
+// GET /broadcasts/{id}/pushes: what became of each push, in pages of JSON or CSV. Never names a
+// user or an endpoint.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { csvOf } from "#basics/csv.ts"
 import { listPushes } from "#broadcasts/pushes.ts"
 import { Fate, type PushResult } from "#domain/outcome.ts"
 import { pushServiceNames, pushServiceOf } from "#domain/subscription/endpoint.ts"
 import { Identity } from "#identity/identity.ts"
-import type { Call } from "../http/request.ts"
+import { type Call, prefersCsv } from "../http/request.ts"
 import { type ErrorDetail, ok, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { limitOf, nextPage } from "../listing/page.ts"
@@ -18,6 +19,8 @@ import { findOwn } from "./broadcast.ts"
 
 /** Most pushes of a page: 100 KB. */
 const pushesMax = 500
+
+const csvType = "text/csv; header=present; charset=UTF-8"
 
 /** A push in a response. */
 export const PushObject = Schema.Struct({
@@ -52,6 +55,22 @@ export const pushView = (result: PushResult): typeof PushObject.Type => {
     ...(locale !== undefined && { locale })
   }
 }
+
+/** The columns of CSV, in the order of the members. */
+const columns = Object.keys(PushObject.fields) as ReadonlyArray<keyof typeof PushObject.Type>
+
+/** The pushes of a page as CSV. Spreadsheets know no milliseconds since the epoch. */
+const csvPage = (rows: ReadonlyArray<PushResult>): string =>
+  csvOf(
+    columns,
+    rows
+      .map(pushView)
+      .map((push) => columns.map((name) => (isTime(name) ? timeOf(push[name]) : push[name])))
+  )
+
+const isTime = (name: string): name is "at" | "next_at" => name === "at" || name === "next_at"
+const timeOf = (millis: number | undefined): string | undefined =>
+  millis === undefined ? undefined : new Date(millis).toISOString()
 
 const read = Effect.fnUntraced(function* (call: Call, errors: Array<ErrorDetail>) {
   const input = yield* readPages(call, errors)
@@ -88,12 +107,16 @@ export const pushesGet = operation({
       place: next && { ...next },
       limit
     })
-    return ok({ data: rows.map(pushView) }, { ...noStore, ...pages })
+    const headers = { ...noStore, Vary: "Accept", ...pages }
+    if (!prefersCsv(call.request.headers["accept"]))
+      return ok({ data: rows.map(pushView) }, headers)
+    return { status: 200, headers: { ...headers, "Content-Type": csvType }, text: csvPage(rows) }
   }),
   doc: {
     summary: "List what became of each push of a broadcast",
     parameters: ["pages", "pushes"],
     responses: { 200: Schema.Struct({ data: Schema.Array(PushObject) }) },
+    textType: "text/csv",
     errors: [403, 404, 413]
   }
 })

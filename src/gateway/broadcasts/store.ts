@@ -11,22 +11,23 @@ import {
   fitsOnePush,
   gatewaySource,
   headerNames,
-  laterStart,
   pauseWhenHeader,
-  publisherHeaders,
-  startHeader
+  publisherHeaders
 } from "#domain/broadcast.ts"
+import { delayHeader, laterStart, startHeader } from "#domain/broadcast-start.ts"
+import { type DraftForm, draftHeaders } from "#domain/draft.ts"
 import { type DirectPart, partsOf, type Recipients } from "#domain/recipients.ts"
 import type { Caller } from "#identity/identity.ts"
+import type { Named } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { subjects } from "#streams/subjects.ts"
-import { decodeToken, directToken } from "#streams/tokens.ts"
+import { channelsToken, decodeToken, directToken } from "#streams/tokens.ts"
 import { errorIn, refuse, refuseInvalid } from "../http/response.ts"
 import { demandRoom, RequestRates } from "../quotas.ts"
 
 /** Of LOG: the headers of a broadcast, and the fact of its end. Measured. */
-const overheadBytes = 950
+const overheadBytes = 1_030
 
 const reused = errorIn(
   "header",
@@ -43,33 +44,35 @@ export interface Broadcast {
   readonly body: BroadcastBody
   /** Sorted: the same recipients are the same broadcast. */
   readonly to: Recipients
+  /** The form of a draft that it is. It has no key then. */
+  readonly draft?: DraftForm & { readonly at: number }
   /** Whether it goes to one channel, in the form that NATS clients publish. */
   readonly isPlain: boolean
 }
 
-/** Stores a broadcast, unless its key names one. Returns its id. */
-export const storeBroadcast = Effect.fn("Gateway.storeBroadcast")(function* (
-  broadcast: Broadcast,
-  caller: Caller
-) {
-  const { body, headers, isPlain, key, to } = broadcast
+/** Stores a broadcast, unless its key or its draft names one. Returns its id. */
+export const storeBroadcast = Effect.fnUntraced(function* (broadcast: Broadcast, caller: Caller) {
+  const { body, draft, isPlain, key, to } = broadcast
   if (!fitsOnePush(body)) return yield* refuse("payload-too-large")
   const log = yield* EventLog
-  const subject = subjects.broadcast(gatewaySource, isPlain ? to.channels[0]! : directToken)
+  const place = isPlain ? to.channels[0]! : placeOf(to)
+  const subject = subjects.broadcast(gatewaySource, place)
   const messageId = nameOf(broadcast, caller.id)
+  const isNamed = key !== undefined || draft !== undefined
   // No limit refuses a stored broadcast: its publisher may not have received the response.
-  const first = key === undefined ? undefined : yield* log.named("log", { subject, messageId })
+  const first = isNamed ? yield* log.named("log", { subject, messageId }) : undefined
   if (first !== undefined) {
-    yield* demandSame(first, broadcast, subject)
+    if (key !== undefined) yield* demandSame(first, broadcast, subject)
     return first
   }
   const counted = yield* admit(broadcast, caller)
-  const message = { subject, headers: { ...headers, ...publisherHeaders(caller.id) }, messageId }
+  const message = { subject, headers: headersOf(broadcast, caller), messageId, ...expecting(draft) }
   const direct = isPlain ? undefined : yield* directOf(broadcast, messageId)
-  const append =
+  const append = (
     direct === undefined
-      ? log.append("log", { ...message, type: "broadcast/1", body })
-      : log.append("log", { ...message, type: "direct/1", body: direct })
+      ? log.append("log", { ...message, type: "broadcast", body })
+      : log.append("log", { ...message, type: "direct", body: direct })
+  ).pipe(Effect.catchTag("AppendConflict", () => orNamed({ subject, messageId })))
   const hasParts = direct !== undefined && "parts" in direct
   // Parts stay counted: they are stored.
   const { duplicate, seq } = yield* hasParts
@@ -80,11 +83,38 @@ export const storeBroadcast = Effect.fn("Gateway.storeBroadcast")(function* (
   return seq
 })
 
+/** What stands for the channel in the subjects of a broadcast to several channels or to users. */
+const placeOf = ({ channels }: Recipients) => (channels.length > 0 ? channelsToken : directToken)
+
+const headersOf = ({ draft, headers }: Broadcast, { id }: Caller) => ({
+  ...headers,
+  ...publisherHeaders(id),
+  ...(draft === undefined ? {} : draftHeaders(draft))
+})
+
+/** A draft that changed since it was reviewed is not sent. */
+const expecting = (draft: DraftForm | undefined) =>
+  draft === undefined ? {} : { expect: draft.seq, expectOn: subjects.draft(draft.id) }
+
+/**
+ * The broadcast of this name where the form of the draft is gone: a server without replicas looks
+ * for the form before it looks for the name.
+ */
+const orNamed = Effect.fnUntraced(function* (named: Named) {
+  const seq = yield* (yield* EventLog).named("log", named)
+  return seq === undefined ? yield* refuse("modified-meanwhile") : { seq, duplicate: true }
+})
+
+/** The name of the broadcast that a form of a draft becomes, whoever publishes it. */
+export const nameOfDraft = ({ at, id }: { readonly at: number; readonly id: string }): string =>
+  JSON.stringify(["draft", id, at])
+
 /**
  * The name of the message. A key names one broadcast per caller and channel, or per caller and all
  * else, within the duplicate window of LOG.
  */
-const nameOf = ({ isPlain, key, to }: Broadcast, caller: string): string => {
+const nameOf = ({ draft, isPlain, key, to }: Broadcast, caller: string): string => {
+  if (draft !== undefined) return nameOfDraft(draft)
   const channel = isPlain ? [decodeToken(to.channels[0]!)] : []
   return key === undefined ? randomUUID() : JSON.stringify([caller, ...channel, key])
 }
@@ -147,7 +177,7 @@ export const directOf = Effect.fnUntraced(function* (
  */
 const storePart = Effect.fnUntraced(function* (body: DirectPart, i: number, name: string) {
   const log = yield* EventLog
-  const type = "direct.part/1"
+  const type = "direct.part"
   const { duplicate, seq } = yield* log.append("log", {
     subject: subjects.part,
     type,
@@ -183,7 +213,7 @@ const isSame = (
   stored === subject &&
   whole !== undefined &&
   textOf(whole) === textOf(broadcast) &&
-  [...headerNames, startHeader, pauseWhenHeader].every(
+  [...headerNames, startHeader, delayHeader, pauseWhenHeader].every(
     (name) => header(name) === broadcast.headers[name]
   )
 

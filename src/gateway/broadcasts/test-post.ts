@@ -86,13 +86,13 @@ const resultOf = Effect.fnUntraced(function* (broadcast: number) {
   const log = yield* EventLog
   const subject = subjects.shardOutcome(directToken, broadcast, "all")
   const last = (yield* log.last("work", subject))?.message
-  if (last?.type !== "outcome/1") return undefined
+  if (last?.type !== "outcome") return undefined
   if (last.results[0] !== undefined || !last.final)
     return last.results[0] && viewOf(last.results[0])
   // The result is in an earlier outcome, or the subscription was removed meanwhile.
   let found: typeof Result.Type = gone
   yield* log.replay("work", [subject], ({ message }) => {
-    if (message.type === "outcome/1") found = message.results.map(viewOf)[0] ?? found
+    if (message.type === "outcome") found = message.results.map(viewOf)[0] ?? found
   })
   return found
 })

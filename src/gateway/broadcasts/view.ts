@@ -3,7 +3,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isFinal, type Origin, type Standing } from "#broadcasts/state.ts"
-import { readRecipients } from "#broadcasts/whole-broadcast.ts"
+import { isTest, readRecipients } from "#broadcasts/whole-broadcast.ts"
 import {
   PauseWhen,
   pauseWhenHeader,
@@ -14,22 +14,19 @@ import {
   redrivesHeader
 } from "#domain/broadcast.ts"
 import { Because, BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
+import { doneShare, type Progress, startProgress, waiting } from "#domain/progress.ts"
 import {
   CountsBy,
   type Details,
   type Durations,
+  localesIn,
   noDetails,
-  type Progress,
-  quantile,
-  startProgress,
-  waiting
-} from "#domain/progress.ts"
+  quantile
+} from "#domain/progress-details.ts"
+import type { Recipients } from "#domain/recipients.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { decodeTokens } from "#streams/tokens.ts"
-import { stamp } from "../http/preconditions.ts"
-import { ok } from "../http/response.ts"
-import { noStore } from "../http/response-headers.ts"
 
 const Answers = Schema.Struct({
   /** Milliseconds that half of the answers took at most, and 99 % of them; within 10 %. */
@@ -37,25 +34,35 @@ const Answers = Schema.Struct({
   p99_millis: Schema.optionalKey(Schema.Int)
 })
 
+/** Pushes by outcome. */
+const Outcomes = Schema.Struct({
+  delivered: Schema.Int,
+  retrying: Schema.Int,
+  expired: Schema.Int,
+  dead: Schema.Int,
+  gone: Schema.Int,
+  cancelled: Schema.Int
+})
+
 const BroadcastDetails = Schema.Struct({
   reasons: CountsBy,
+  /** Why pushes are tried again, and when the last of each ends at the latest, most first. */
+  retries: Schema.Array(
+    Schema.Struct({ reason: Schema.String, pushes: Schema.Int, until: Schema.Int })
+  ),
   push_services: Schema.Record(
     Schema.String,
-    Schema.Struct({
-      delivered: Schema.Int,
-      retrying: Schema.Int,
-      expired: Schema.Int,
-      dead: Schema.Int,
-      gone: Schema.Int,
-      cancelled: Schema.Int,
-      ...Answers.fields
-    })
+    Schema.Struct({ ...Outcomes.fields, ...Answers.fields })
   ),
+  /** By language, and `data` for the others; absent: no variant was sent. */
+  locales: Schema.optionalKey(Schema.Record(Schema.String, Outcomes)),
   /** When a push service took the first push, and the last one. */
   first_delivered_at: Schema.optionalKey(Schema.Int),
   last_delivered_at: Schema.optionalKey(Schema.Int),
   ...Answers.fields
 })
+
+const Data = Schema.Record(Schema.String, Schema.Unknown)
 
 /** A broadcast in a response. */
 export const BroadcastObject = Schema.Struct({
@@ -63,6 +70,14 @@ export const BroadcastObject = Schema.Struct({
   state: BroadcastState,
   /** The id of a user or of a token, or `nats:<source>`; `operator`: by the command `redrive`. */
   publisher: Schema.String,
+  /** For those who send it: it is in no push. */
+  name: Schema.optionalKey(Schema.String),
+  /** A test: only lists for operators have it, unless `test` is asked for. Absent: it is none. */
+  test: Schema.optionalKey(Schema.Literal(true)),
+  /** The texts that browsers show, of the first variant where there is no other data. */
+  title: Schema.optionalKey(Schema.String),
+  body: Schema.optionalKey(Schema.String),
+  image: Schema.optionalKey(Schema.String),
   /** The id of the broadcast that it sends again. */
   redrives: Schema.optionalKey(Schema.String),
   /** The channels, and the numbers of named users; none where the message is not valid. */
@@ -81,6 +96,8 @@ export const BroadcastObject = Schema.Struct({
   dead: Schema.Int,
   gone: Schema.Int,
   cancelled: Schema.Int,
+  /** The share of pushes with a last outcome; absent: it is not planned yet. */
+  done_share: Schema.optionalKey(Schema.Finite),
   shards: Schema.Int,
   shards_done: Schema.Int,
   finished: Schema.Boolean,
@@ -110,15 +127,16 @@ type Counts = Omit<View, "publisher" | "redrives" | "to" | "finished">
 
 /** The body of a response that shows one broadcast: with details, which lists leave out. */
 export const Shown = Schema.Struct({
-  data: Schema.Struct({ ...BroadcastObject.fields, ...BroadcastDetails.fields }).annotate({
-    identifier: "BroadcastWithDetails"
-  })
-})
-
-/** The response that shows a broadcast. */
-export const shown = Effect.fnUntraced(function* (origin: Origin, standing: Standing) {
-  const data: (typeof Shown.Type)["data"] = yield* detailedViewOf(origin, standing)
-  return ok({ data }, { ...stamp(data.last_modified), ...noStore })
+  data: Schema.Struct({
+    ...BroadcastObject.fields,
+    ...BroadcastDetails.fields,
+    /** As it was published, or changed before the start. */
+    data: Schema.optionalKey(Data),
+    data_by_locale: Schema.optionalKey(Schema.Record(Schema.String, Data)),
+    /** For the publisher: whom it names. A broadcast or a draft may name them so, too. */
+    users: Schema.optionalKey(Schema.Array(Schema.String)),
+    except_users: Schema.optionalKey(Schema.Array(Schema.String))
+  }).annotate({ identifier: "BroadcastWithDetails" })
 })
 
 export const detailedViewOf = (
@@ -128,10 +146,10 @@ export const detailedViewOf = (
 ) =>
   Effect.map(viewOf(origin, standing, recipients), (view) => ({
     ...view,
-    ...detailsOf(standing.progress?.details)
+    ...detailsOf(standing)
   }))
 
-/** A broadcast as it stands. `recipients`: `recipientsOf` the broadcast. */
+/** A broadcast as it stands, without what it says. `recipients`: `recipientsOf` the broadcast. */
 export const viewOf = Effect.fnUntraced(function* (
   origin: Origin,
   standing: Standing,
@@ -145,8 +163,10 @@ export const viewOf = Effect.fnUntraced(function* (
   const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
   const view: View = {
     ...counts,
+    ...(progress === undefined ? {} : { done_share: doneShare(progress) }),
     finished: isFinal(standing),
     publisher: publisherOf(source, stored.header) ?? "",
+    ...(isTest(stored) ? { test: true } : {}),
     ...(redrives === undefined ? {} : { redrives }),
     to: yield* recipients,
     last_modified: Math.max(counts.last_modified, change?.at ?? 0),
@@ -161,12 +181,14 @@ export const viewOf = Effect.fnUntraced(function* (
 
 /** The member `to` of a view. It never changes, and may take several requests. */
 export const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {
-  const to = yield* readRecipients(yield* EventLog, stored)
-  return {
-    channels: decodeTokens(to?.channels ?? []),
-    users: to?.users.length ?? 0,
-    except_users: to?.except.length ?? 0
-  }
+  return recipientsIn(yield* readRecipients(yield* EventLog, stored))
+})
+
+/** Undefined: the message is not valid. */
+export const recipientsIn = (to: Recipients | undefined) => ({
+  channels: decodeTokens(to?.channels ?? []),
+  users: to?.users.length ?? 0,
+  except_users: to?.except.length ?? 0
 })
 
 const countsOf = (progress: Progress, state: BroadcastState): Counts => ({
@@ -215,34 +237,57 @@ const timesOf = (schedule: Schedule | undefined) =>
 
 const changedBy = (change: Stored | undefined): Pick<View, "changed_by" | "because"> => {
   switch (change?.message.type) {
-    case "broadcast.paused/1": {
+    case "broadcast.paused": {
       const { because, by } = change.message
       return { changed_by: by, ...(because && { because }) }
     }
-    case "broadcast.resumed/1":
-    case "broadcast.cancelled/1":
+    case "broadcast.resumed":
+    case "broadcast.cancelled":
       return { changed_by: change.message.by }
     default:
       return {}
   }
 }
 
-const detailsOf = (details: Details = noDetails): typeof BroadcastDetails.Type => {
+const detailsOf = (standing: Standing): typeof BroadcastDetails.Type => {
+  const details = standing.progress?.details ?? noDetails
   const { firstDeliveredAt, lastDeliveredAt, reasons, services } = details
+  const locales = localesIn(details)
   return {
     reasons: Object.fromEntries(Object.entries(reasons).filter(([, count]) => count > 0)),
+    retries: retriesOf(details, standing),
     push_services: Object.fromEntries(
       Object.entries(services).map(([name, service]) => [name, serviceOf(service)])
     ),
+    ...(locales !== undefined && {
+      locales: Object.fromEntries(
+        Object.entries(locales).map(([locale, fates]) => [locale, outcomesOf(fates)])
+      )
+    }),
     ...(firstDeliveredAt !== undefined && { first_delivered_at: firstDeliveredAt }),
     ...(lastDeliveredAt !== undefined && { last_delivered_at: lastDeliveredAt }),
     ...answersOf(Object.values(services).map(({ durations }) => durations))
   }
 }
 
-const serviceOf = ({ durations, fates }: Details["services"][string]) => {
+/** While a broadcast is paused nothing is tried, and its pushes wait for as long as it lives. */
+const retriesOf = ({ retries = {} }: Details, { expiresAt, state }: Standing) =>
+  Object.entries(retries)
+    .filter(([, { pushes }]) => pushes > 0)
+    .sort(([, a], [, b]) => b.pushes - a.pushes)
+    .map(([reason, { pushes, until }]) => ({
+      ...{ reason, pushes },
+      until: state === "paused" ? expiresAt : until
+    }))
+
+const serviceOf = ({ durations, fates }: Details["services"][string]) => ({
+  ...outcomesOf(fates),
+  ...answersOf([durations])
+})
+
+const outcomesOf = (fates: CountsBy): typeof Outcomes.Type => {
   const { cancelled = 0, dead = 0, delivered = 0, expired = 0, gone = 0, retrying = 0 } = fates
-  return { delivered, retrying, expired, dead, gone, cancelled, ...answersOf([durations]) }
+  return { delivered, retrying, expired, dead, gone, cancelled }
 }
 
 const answersOf = (durations: ReadonlyArray<Durations>): typeof Answers.Type => {

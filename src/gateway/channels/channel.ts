@@ -140,5 +140,5 @@ const membersBehind = Effect.fnUntraced(function* (
 /** The full id of a registered user: buckets and subjects have the pseudonym only. */
 const idOf = Effect.fnUntraced(function* ({ value: { since } }: Entry<Registration>) {
   const message = (yield* (yield* EventLog).at("log", since))?.message
-  return message?.type === "registration.put/1" ? [{ id: message.user }] : []
+  return message?.type === "registration.put" ? [{ id: message.user }] : []
 })

@@ -1,21 +1,13 @@
 // PUT and DELETE /channels/{id}/registration: a user's place in a channel. GET /registrations lists
-// those of the caller, and DELETE / ends all of them, with the subscriptions. A write responds 202
-// after the change is visible.
+// those of the caller. A write responds 202 after the change is visible.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Settings } from "#config"
 import { emptyChannel } from "#domain/registration.ts"
-import { nextTimestamp } from "#domain/subscription/subscription.ts"
-import { renewables } from "#domain/subscription/tombstone.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { keys } from "#streams/buckets.ts"
 import { type ChannelToken, channelToken, decodeTokens } from "#streams/tokens.ts"
-import {
-  channelsAt,
-  registeredChannels,
-  registrationsAtOnce,
-  registrationsSince
-} from "#subscriptions/audience.ts"
+import { channelsAt, registrationsSince } from "#subscriptions/audience.ts"
 import type { Call } from "../http/request.ts"
 import { ok, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
@@ -24,7 +16,7 @@ import { type ListInput, readPages } from "../listing/query.ts"
 import { operation } from "../operation.ts"
 import { registrationsOf } from "../quotas.ts"
 import { channelIdOf, mayRegister } from "../rights.ts"
-import { changed, changeList, changeRegistration, unchanged } from "../write.ts"
+import { changed, changeRegistration, unchanged } from "../write.ts"
 
 export const Acknowledgement = Schema.Struct({
   code: Schema.Literal(202),
@@ -53,7 +45,7 @@ const registerIf = (isAllowed: typeof mayRegister) =>
         })
         if (count >= registrationsMax) return yield* refuse("too-many-registrations")
         const command = {
-          type: "registration.put/1",
+          type: "registration.put",
           user: name,
           at: now,
           registrationsMax
@@ -97,11 +89,11 @@ export const registrationDelete = operation({
 })
 
 /** Ends the registration of the user of a request, if there is one. */
-const endRegistration = (channel: ChannelToken, call: Call) =>
+export const endRegistration = (channel: ChannelToken, call: Call) =>
   changeRegistration(channel, call, (registration, now) =>
     Effect.succeed(
       registration?.on
-        ? changed({ type: "registration.delete/1", user: call.user!.id, at: now }, accepted)
+        ? changed({ type: "registration.delete", user: call.user!.id, at: now }, accepted)
         : unchanged(accepted)
     )
   )
@@ -136,38 +128,3 @@ export const registrationsGet = operation({
     errors: [400, 413]
   }
 })
-
-/** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
-export const userDelete = operation({
-  access: "caller",
-  run: Effect.fnUntraced(function* (_, call) {
-    yield* removeSubscriptions(call)
-    const channels = yield* registeredChannels(call.user!.user)
-    yield* Effect.forEach(channels, (channel) => endRegistration(channel, call), {
-      concurrency: registrationsAtOnce,
-      discard: true
-    })
-    return accepted
-  }),
-  doc: {
-    summary: "Forget the caller: remove their subscriptions, and them from all channels",
-    responses: { 202: Acknowledgement },
-    errors: [409, 507]
-  }
-})
-
-const removeSubscriptions = (call: Call) =>
-  changeList(call, (list, now) => {
-    const first = nextTimestamp(list, now)
-    const stored = Object.keys(list.subscriptions)
-    const removed = [
-      ...stored.map((id, i) => ({ id, lastModified: first + i })),
-      ...renewables(list.tombstones)
-    ]
-    const { id: user } = call.user!
-    return Effect.succeed(
-      removed.length === 0
-        ? unchanged(accepted)
-        : changed({ type: "subscription.delete/1", user, removed }, accepted)
-    )
-  })

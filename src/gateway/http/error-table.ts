@@ -37,12 +37,15 @@ export const apiErrors = {
   /** An invalid header, query string, path or origin. */
   "invalid-request": { status: 400, errno: 107, error: invalid },
   "invalid-body": { status: 400, errno: 109, error: invalid },
-  /** A login that this browser did not begin, or whose proof is not believed. */
+  /** A login that this browser did not begin, or whose proof or link is not believed. */
   "invalid-login": {
     status: 400,
     errno: 105,
     error: "Invalid Auth Token"
   },
+  /** A link to the console that was used before, or is over. */
+  "used-link": { status: 400, errno: 105, error: "Invalid Auth Token" },
+  "expired-link": { status: 400, errno: 105, error: "Invalid Auth Token" },
   "undecodable-url": {
     status: 400,
     errno: 107,
@@ -101,6 +104,20 @@ export const apiErrors = {
     status: 412,
     errno: 114,
     message: "Resource was modified meanwhile"
+  },
+  /** The request names a user (If-User), and another one sends it. */
+  "another-user": {
+    status: 412,
+    errno: 114,
+    message: "The request is for another user than the one who is logged in: nothing was done."
+  },
+  "precondition-required": {
+    status: 428,
+    errno: 125,
+    message:
+      "Say which state this is about: If-Match with the ETag that was read, or, for what does " +
+      "not " +
+      "exist yet, If-None-Match: *."
   },
   "body-too-large": {
     ...contentTooLarge,
@@ -161,6 +178,12 @@ export const apiErrors = {
   ),
   "too-many-broadcast-bytes": tooMany(
     "The broadcasts of this publisher take too much storage, please retry later."
+  ),
+  "too-many-draft-bytes": tooMany(
+    "The drafts of this user take too much storage, please retry later."
+  ),
+  "too-many-drafts": tooMany(
+    "This user has as many drafts as one may have: publish or delete one first."
   ),
   "too-many-changes": tooMany("This user or address stores too many changes, please retry later."),
   "too-many-registrations": tooMany(

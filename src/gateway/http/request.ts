@@ -295,3 +295,9 @@ export const prefersJson = (accept: string | undefined): boolean =>
 /** Whether Accept prefers an HTML page to JSON. */
 export const prefersHtml = (accept: string | undefined): boolean =>
   accept?.includes("text/html") === true && !accept.toLowerCase().includes(json)
+
+/** Whether Accept prefers CSV to JSON. */
+export const prefersCsv = (accept: string | undefined): boolean => {
+  const ranges = accept?.toLowerCase() ?? ""
+  return ranges.includes("text/csv") && !ranges.includes(json)
+}

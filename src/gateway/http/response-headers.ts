@@ -103,7 +103,8 @@ export const corsHeaders = (
 ): Record<string, string> => {
   const result: Record<string, string> = {}
   const { origin } = headers
-  const permitted = origin === undefined ? undefined : allowedOrigin(origin, allowed)
+  const permitted =
+    origin === undefined ? undefined : allowedOrigin(origin, originsOf(endpoint, allowed))
   if (permitted !== undefined) result["Access-Control-Allow-Origin"] = permitted
   // Also without Origin: a shared cache could give that response to a page.
   if (!anyOrigin(allowed)) result["Vary"] = "Origin"
@@ -114,6 +115,12 @@ export const corsHeaders = (
   )
   return result
 }
+
+/** The origins whose pages may use an endpoint; `allowed`: those that may call the API. */
+export const originsOf = (
+  endpoint: Endpoint | undefined,
+  allowed: ReadonlyArray<string>
+): ReadonlyArray<string> => (endpoint?.isForOwnPages ? [] : allowed)
 
 /** Whether every origin may call. */
 export const anyOrigin = (allowed: ReadonlyArray<string>): boolean => allowed.includes("*")
@@ -211,7 +218,7 @@ export const originOf = (
 }
 
 /** `x:80` and `x` are the same origin for http. Browsers send the short form. */
-const withoutDefaultPort = (scheme: "http" | "https", host: string): string =>
+export const withoutDefaultPort = (scheme: "http" | "https", host: string): string =>
   host.replace(scheme === "https" ? /:0*443$/ : /:0*80$/, "")
 
 /** A proxy that ends TLS says so. Any other text is ignored, as is that of somebody else. */

@@ -26,6 +26,8 @@ export interface Endpoint<O extends OperationRules = OperationRules> {
   /** The methods in the order of the Allow header. */
   readonly allow: ReadonlyArray<string>
   readonly operations: Readonly<Partial<Record<Method, O>>>
+  /** Whether no page of another origin may use it, whatever origins may call the API. */
+  readonly isForOwnPages?: true
 }
 
 /** The operation of a method. HEAD runs the operation of GET. */

@@ -3,6 +3,7 @@
 // /portier/login asks the user, POST /portier/login sends the browser to the broker, which mails to
 // the user, POST /portier/verify takes it back with the token of a session.
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { Identity } from "#identity/identity.ts"
 import type { LoginError, LoginPages, Visit } from "#identity/login/pages.ts"
@@ -19,7 +20,9 @@ import {
   retryAfter
 } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
+import { versionPrefix } from "../http/version.ts"
 import { type Description, operation } from "../operation.ts"
+import { GatewaySettings } from "../settings.ts"
 import { failurePage, questionPage } from "./html.ts"
 
 const openidGet = (page: "begin" | "finish", summary: string, parameters: ReadonlyArray<string>) =>
@@ -51,7 +54,8 @@ export const portierLoginGet = operation({
   read: (call) => Effect.succeed(queryFields(call)),
   run: Effect.fnUntraced(function* (fields, call) {
     const { ask } = yield* pagesOf("portier", "portier")
-    return yield* Effect.matchEffect(ask(fields), {
+    const consoleUrl = consoleUrlOf(yield* GatewaySettings)
+    return yield* Effect.matchEffect(ask({ fields, consoleUrl }), {
       onSuccess: (question) =>
         Effect.succeed(questionPage(question, `${call.rootUrl}/portier/login`)),
       onFailure: (error) => failing(error, call, "portier")
@@ -111,17 +115,18 @@ const pagesOf = Effect.fnUntraced(function* <At extends LoginPages["at"]>(at: At
 })
 
 /** The visit of a browser to one of the pages. `fields`: its parameters. */
-const visiting = (
+const visiting = Effect.fnUntraced(function* (
   pages: LoginPages,
   page: "begin" | "finish",
   fields: Fields,
   call: Call,
   status: 302 | 307
-): Effect.Effect<ApiResponse> => {
+) {
   const { request, rootUrl } = call
   const { address, headers } = request
+  const consoleUrl = consoleUrlOf(yield* GatewaySettings)
   const from = { page: pageAt(request), cookies: headers["cookie"] }
-  return Effect.matchEffect(pages[page]({ rootUrl, address, fields, ...from }), {
+  return yield* Effect.matchEffect(pages[page]({ rootUrl, address, fields, consoleUrl, ...from }), {
     onSuccess: ({ location, setCookie }) =>
       Effect.succeed(departing(status, location, { "Set-Cookie": setCookie })),
     onFailure: (error) => {
@@ -134,7 +139,14 @@ const visiting = (
       )
     }
   })
-}
+})
+
+/** The page of the console, on the host where it is served. */
+const consoleUrlOf = ({ consoleOrigin }: GatewaySettings["Service"]): string | undefined =>
+  Option.match(consoleOrigin, {
+    onNone: () => undefined,
+    onSome: (origin) => `${origin}/${versionPrefix}/console/`
+  })
 
 /** See `Visit`. Pages in a sandbox, and those that send no Referer, have the origin "null". */
 const pageAt = ({ headers: { origin, referer = "" } }: ApiRequest): string =>

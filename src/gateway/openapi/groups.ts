@@ -36,7 +36,12 @@ export const groups: ReadonlyArray<Group> = [
     name: "Publish",
     description:
       "A publisher sends to the users of one channel, or to several channels and named users.",
-    operations: ["post-channel", "post-broadcasts"]
+    operations: ["get-channels", "post-channel", "post-broadcasts"]
+  },
+  {
+    name: "Drafts",
+    description: "What will be a broadcast: written, reviewed by others, and published as it was.",
+    operations: ["put-draft", "get-draft", "get-drafts", "post-draft-publish", "delete-draft"]
   },
   {
     name: "See what became of it",
@@ -47,6 +52,7 @@ export const groups: ReadonlyArray<Group> = [
       "patch-any-broadcast",
       "get-broadcasts",
       "get-pushes",
+      "get-timeline",
       "get-channel-broadcasts",
       "get-broadcast",
       "get-channel-broadcast-events",
@@ -61,6 +67,7 @@ export const groups: ReadonlyArray<Group> = [
       "put-member",
       "delete-member",
       "delete-user-subscription-list",
+      "delete-user",
       "post-batch"
     ]
   },

@@ -30,6 +30,8 @@ const finePrint = [
   "Timestamps are milliseconds since the epoch, unique and increasing per user.",
   "A page of another site must send Content-Type: application/json with every POST, PUT,",
   "PATCH and DELETE, with a body or without.",
+  "A request may name its user in If-User, by the id of GET /, percent-encoded: 412 if another",
+  "user sends it.",
   "The endpoint in the examples is below .example, where no push service can be: it is",
   "refused with 400. Send what the browser gave you."
 ]
@@ -180,7 +182,9 @@ const errorStatuses = (
   500,
   503,
   ...(access === "anyone" || access === "guest" ? [] : [401]),
-  ...(["publisher", "operator", "viewer", "users"].includes(access) ? [403] : []),
+  // The user whom the request names.
+  ...(access === "anyone" ? [] : [412]),
+  ...(["publisher", "operator", "viewer", "users", "eraser"].includes(access) ? [403] : []),
   // A slash in a named segment.
   ...(endpoint.path.includes("/:") ? [404] : []),
   ...(negotiates ? [406] : []),

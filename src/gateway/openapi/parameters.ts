@@ -45,6 +45,14 @@ const fields = query(
   text
 )
 
+const ifMatch = header(
+  "If-Match",
+  "Only if the timestamp, between double quotes, is still this one or one of these, or if " +
+    "there is " +
+    "something at all (*). A weak tag (W/) never matches.",
+  tags
+)
+
 const limit = query("_limit", "At most so many objects; Next-Page leads to the rest.", {
   type: "integer",
   minimum: 0
@@ -82,9 +90,13 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
   broadcasts: [
     query("publisher", "Only those of this publisher.", text),
     query("state", "Only those in this state.", { enum: BroadcastState.literals }),
+    query("test", "Tests, too. Operators see them anyway.", { enum: ["true"] }),
     query("since", "Only those that were accepted or started at this time or later.", time),
     query("before", "Only those that were accepted or started before this time.", time)
   ],
+  drafts: [query("author", "Only those of this author.", text)],
+  ifMatch: [ifMatch],
+  channels: [query("prefix", "Only those whose names begin so, in any case.", text)],
   events: [
     header(
       "Last-Event-ID",
@@ -118,12 +130,7 @@ export const parameterGroups: Readonly<Record<string, ReadonlyArray<Parameter>>>
     )
   ],
   preconditions: [
-    header(
-      "If-Match",
-      "Only if the timestamp, between double quotes, is still this one or one of these, or if " +
-        "there is something at all (*). A weak tag (W/) never matches.",
-      tags
-    ),
+    ifMatch,
     header(
       "If-None-Match",
       "Only if the timestamp is another than each of these. With *: only if there is nothing yet.",
@@ -187,7 +194,12 @@ export const pathParameters: Readonly<Record<string, Readonly<Record<string, unk
     examples: ["openid:42"]
   },
   policy: { type: "string", pattern: "^openid(-[a-z0-9-]+)?$", examples: ["openid"] },
-  broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$", examples: ["3"] }
+  broadcast: { type: "string", pattern: "^[1-9][0-9]{0,14}$", examples: ["3"] },
+  draft: {
+    type: "string",
+    pattern: "^[A-Za-z0-9_-]{1,64}$",
+    examples: ["5c8b6f0e-6f0c-4f7e-9d7e-0a3a4f1f2b11"]
+  }
 }
 
 const describedHeader = (
@@ -240,7 +252,11 @@ const ofError = (status: number): Json => {
     return {
       "WWW-Authenticate": describedHeader("Schemes that are understood (RFC 9110 section 11.6.1).")
     }
-  if (status === 412) return pick(ofState)
+  // Not of another user's request, which is refused before any state is read.
+  if (status === 412)
+    return Object.fromEntries(
+      ofState.map((name) => [name, { ...shownHeaders[name], required: false }])
+    )
   return isTryLater({ status, ...(status === 409 && { error: "too-many-writes" as const }) })
     ? {
         "Retry-After": describedHeader(

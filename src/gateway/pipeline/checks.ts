@@ -31,7 +31,7 @@ import {
   isPreflight,
   redirectPreflightHeaders
 } from "../http/response-headers.ts"
-import type { OperationRules, Route } from "../http/routing.ts"
+import { decodePercent, type OperationRules, type Route } from "../http/routing.ts"
 import type { AnyOperation, Endpoint } from "../operation.ts"
 import { isOperator, mayPublish, mayUseUsers } from "../rights.ts"
 import type { GatewaySettings } from "../settings.ts"
@@ -111,7 +111,7 @@ export const checkMedia = (
 const nobody: Identified = { caller: undefined, invalid: new Map() }
 
 /** Step 7: identifies the caller. Nobody when the operation needs no caller and there is none. */
-export const identify = Effect.fn("Gateway.identify")(function* (
+export const identify = Effect.fnUntraced(function* (
   request: ApiRequest,
   { access }: AnyOperation
 ) {
@@ -120,6 +120,17 @@ export const identify = Effect.fn("Gateway.identify")(function* (
   const identified = identity.identify(request)
   return yield* access === "guest" ? Effect.orElseSucceed(identified, () => nobody) : identified
 })
+
+/**
+ * Step 7: rejects another caller than the one whom the request names. Behind a proxy that knows its
+ * users by a cookie, a page cannot tell that somebody else has logged in since it was opened.
+ */
+export const checkUser = ({ headers }: ApiRequest, { caller }: Identified): Refused | undefined => {
+  const named = headers["if-user"]
+  const isAnother =
+    named !== undefined && caller !== undefined && decodePercent(named) !== caller.id
+  return isAnother ? refuse("another-user") : undefined
+}
 
 /** Step 7: rejects a caller who may not use the operation. */
 export const authorise = Effect.fnUntraced(function* (
@@ -145,6 +156,7 @@ const mayUse = Effect.fnUntraced(function* (
   if (access === "caller") return caller.rights === undefined
   if (access === "principal") return true
   if (access === "operator") return yield* isOperator(caller)
+  if (access === "eraser") return (yield* isOperator(caller)) || (yield* mayUseUsers(caller))
   if (access === "viewer" && (yield* isOperator(caller))) return true
   if (access === "users" && !(yield* mayUseUsers(caller))) return false
   return channel === undefined || (yield* mayPublish(caller, channel))

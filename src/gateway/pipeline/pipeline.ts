@@ -8,7 +8,7 @@
 //    4  route ............................... 307 to the version or without slashes, 404
 //    5  method .............................. 405 with Allow; the response to OPTIONS
 //    6  Accept .............................. 406, then Content-Type 415
-//    7  caller .............................. 429 for too many requests, 401, 403
+//    7  caller .............................. 429 for too many requests, 412, 401, 403
 //    8  Origin, then cross-site requests .... 400
 //    9  header, query string, body together . 400 with all errors; 413
 //   10  the operation ....................... 2xx, 304, 400, 403, 404, 409, 412, 413, 429, 507
@@ -27,6 +27,7 @@ import { Space } from "#nats/watch/space.ts"
 import { Source } from "#settings/source.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { requestAnswered } from "#telemetry/request-metrics.ts"
+import { consoleOriginOf, withoutConsole } from "../console.ts"
 import { endpoints, endpointsIn } from "../endpoints.ts"
 import type { ApiRequest, Call } from "../http/request.ts"
 import {
@@ -44,6 +45,7 @@ import {
   addCommonHeaders,
   docsUrl,
   originOf,
+  originsOf,
   preflightErrors,
   preflightHeaders
 } from "../http/response-headers.ts"
@@ -57,6 +59,7 @@ import {
   checkMedia,
   checkOrigin,
   checkService,
+  checkUser,
   identify,
   isOffered,
   methodsOf,
@@ -94,14 +97,26 @@ export const pipelineLayer = Layer.effect(
 )
 
 /** The response to any request: 500 for a defect, 503 or 507 for an error of the storage. */
-const handleRequest = Effect.fn("Gateway.handleRequest")(function* (request: ApiRequest) {
+const handleRequest = Effect.fnUntraced(function* (request: ApiRequest) {
   const began = yield* monotonicMillis
   const at = yield* Clock.currentTimeMillis
   const settings = yield* GatewaySettings
   const common = yield* Settings
-  const offered = endpointsIn((yield* Source).isDevelopment)
-  const context = contextOf(request, settings, originOf(common, request), offered, at)
-  const { rootUrl, route, trace } = context
+  const { isDevelopment } = yield* Source
+  const consoleOrigin = consoleOriginOf(settings, common, request, isDevelopment)
+  // Entries of a batch choose headers of their own, by which the console tells its own pages.
+  const hasConsole = consoleOrigin !== undefined && !request.batched
+  const offered = endpointsIn(isDevelopment, hasConsole)
+  const routed = routeOf(offered, request.target)
+  const route = hasConsole ? routed : withoutConsole(routed)
+  const context = contextOf(
+    request,
+    settings,
+    consoleOrigin ?? originOf(common, request),
+    route,
+    at
+  )
+  const { rootUrl, trace } = context
   const response = yield* runSteps(context).pipe(
     Effect.catchTags({
       Refused: ({ response }) => Effect.succeed(response),
@@ -131,11 +146,11 @@ const contextOf = (
   request: ApiRequest,
   settings: GatewaySettings["Service"],
   origin: string,
-  offered: ReadonlyArray<Endpoint>,
+  route: Route<Endpoint>,
   began: number
 ): RequestContext => ({
   request,
-  route: routeOf(offered, request.target),
+  route,
   settings,
   origin,
   rootUrl: `${origin}/${versionPrefix}`,
@@ -164,7 +179,7 @@ const isProbe = (route: Route<Endpoint>): boolean =>
   route.kind === "endpoint" && ["heartbeat", "lbheartbeat"].includes(route.endpoint.name)
 
 /** Steps 5 to 10, of a request to an endpoint. */
-const runOperation = Effect.fn("Gateway.runOperation")(function* (
+const runOperation = Effect.fnUntraced(function* (
   { origin, request, rootUrl, settings, trace }: RequestContext,
   { endpoint, params, query }: Matched
 ) {
@@ -181,8 +196,10 @@ const runOperation = Effect.fn("Gateway.runOperation")(function* (
   trace.caller = caller
   if (caller !== undefined) yield* (yield* RequestRates).ofUser(caller.user)
   if (request.refusal !== undefined) return yield* request.refusal
+  yield* checked(checkUser(request, identified))
   yield* authorise(identified, operation, params["channel"])
-  yield* checked(checkOrigin(request, operation, origin, settings.corsOrigins))
+  const allowed = originsOf(endpoint, settings.corsOrigins)
+  yield* checked(checkOrigin(request, operation, origin, allowed))
   const isAbout: Call["isAbout"] = (person) => {
     trace.person = person
   }
@@ -203,7 +220,7 @@ const options = (
   settings: GatewaySettings["Service"]
 ): Effect.Effect<ApiResponse, Refused> => {
   const methods = methodsOf(endpoint, settings)
-  const errors = preflightErrors(request, settings.corsOrigins, methods)
+  const errors = preflightErrors(request, originsOf(endpoint, settings.corsOrigins), methods)
   return errors.length > 0
     ? refuseInvalid(errors)
     : Effect.succeed(ok(null, preflightHeaders(request, endpoint, methods)))

@@ -25,6 +25,8 @@ import { Gateway } from "../operation.ts"
 const requestMillis = 10_000
 /** Bytes of a body: the largest of the API. NATS bounds the whole message (`max_payload`). */
 const bodyBytesMax = 256 * 1024
+/** Bodies of 16 KiB: a draft may take two, and of a body in which it stands a few bytes more. */
+const membersMax = 3
 /** Requests under way at once, of one source and of all: 32 MiB of bodies. */
 const atOnceMax = { ofSource: 32, ofAll: 128 }
 
@@ -35,6 +37,8 @@ interface NatsOperation {
   readonly path: string
   /** The body over HTTP, where the body on NATS only names parts of the path. */
   readonly body?: unknown
+  /** Whether the members beside those of the path are the body of a PUT. */
+  readonly isBody?: boolean
 }
 
 const changing = (name: string, state: WantedState): NatsOperation => ({
@@ -49,10 +53,17 @@ const operations: ReadonlyArray<NatsOperation> = [
   { name: "publish-channel", method: "POST", path: "/channels/:channel" },
   { name: "broadcast", method: "GET", path: "/broadcasts/:broadcast" },
   { name: "broadcasts", method: "GET", path: "/broadcasts" },
+  { name: "drafts", method: "GET", path: "/drafts" },
+  { name: "draft", method: "GET", path: "/drafts/:draft" },
+  { name: "draft-put", method: "PUT", path: "/drafts/:draft", isBody: true },
+  { name: "draft-delete", method: "DELETE", path: "/drafts/:draft" },
+  { name: "draft-publish", method: "POST", path: "/drafts/:draft/publish" },
   { name: "pushes", method: "GET", path: "/broadcasts/:broadcast/pushes" },
+  { name: "timeline", method: "GET", path: "/broadcasts/:broadcast/timeline" },
   changing("pause", "paused"),
   changing("resume", "running"),
   changing("cancel", "cancelled"),
+  { name: "channels", method: "GET", path: "/channels" },
   { name: "member-put", method: "PUT", path: "/channels/:channel/members/:user" },
   { name: "member-delete", method: "DELETE", path: "/channels/:channel/members/:user" },
   { name: "members", method: "GET", path: "/channels/:channel/members" },
@@ -60,6 +71,7 @@ const operations: ReadonlyArray<NatsOperation> = [
   { name: "dead", method: "GET", path: "/dead" },
   { name: "redrive", method: "POST", path: "/broadcasts/:broadcast/redrive" },
   { name: "user", method: "GET", path: "/users/:user" },
+  { name: "erase", method: "DELETE", path: "/users/:user" },
   { name: "restore", method: "POST", path: "/users/:user/subscriptions/:subscription/restore" }
 ]
 
@@ -90,13 +102,14 @@ const arrived = (
 
 const readObject = readBody(Schema.Record(Schema.String, Schema.Unknown))
 
-/** The members of a body: of a POST any JSON, else texts. */
+/** The members of a body: any JSON where they become one, else texts. */
 const readMembers = (
   request: ApiRequest,
+  becomesBody: boolean,
   errors: Array<ErrorDetail>
 ): Effect.Effect<Readonly<Record<string, unknown>>, Refused> =>
-  request.method === "POST"
-    ? Effect.map(readObject(request, errors), ({ value = {} }) => value)
+  becomesBody
+    ? Effect.map(readObject(request, errors, { times: membersMax }), ({ value = {} }) => value)
     : readForm(request, errors)
 
 /** Why a member of the body cannot be a part of the path; undefined: it can. */
@@ -108,11 +121,15 @@ const partError = (value: unknown): string | undefined => {
 
 /**
  * Puts members of the body that the path names into the path. The others are the body of a POST,
- * else the query string.
+ * or of a PUT that has one, else the query string.
  */
-const withTarget = Effect.fnUntraced(function* (request: ApiRequest, sent: unknown) {
+const withTarget = Effect.fnUntraced(function* (
+  request: ApiRequest,
+  { body: sent, isBody = false }: NatsOperation
+) {
   const errors: Array<ErrorDetail> = []
-  const rest = new Map(Object.entries(yield* readMembers(request, errors)))
+  const becomesBody = isBody || request.method === "POST"
+  const rest = new Map(Object.entries(yield* readMembers(request, becomesBody, errors)))
   if (errors.length > 0) return yield* refuseInvalid(errors)
   const path = request.target.replace(/:(\w+)/g, (_, name: string) => {
     const value = rest.get(name) ?? ""
@@ -123,7 +140,7 @@ const withTarget = Effect.fnUntraced(function* (request: ApiRequest, sent: unkno
     return ""
   })
   if (errors.length > 0) return yield* refuseInvalid(errors)
-  const body = request.method === "POST" ? Object.fromEntries(rest) : sent
+  const body = becomesBody ? Object.fromEntries(rest) : sent
   if (body !== undefined) {
     const bytes = new TextEncoder().encode(JSON.stringify(body))
     return { ...request, target: path, hasBody: true, body: () => Effect.succeed(bytes) }
@@ -134,15 +151,16 @@ const withTarget = Effect.fnUntraced(function* (request: ApiRequest, sent: unkno
 })
 
 /** As `withTarget`. What is refused is handled, too: it counts towards limits, and is logged. */
-const targeted = (request: ApiRequest, sent: unknown): Effect.Effect<ApiRequest> =>
-  withTarget(request, sent).pipe(
+const targeted = (request: ApiRequest, operation: NatsOperation): Effect.Effect<ApiRequest> =>
+  withTarget(request, operation).pipe(
     Effect.catchTag("Refused", (refusal) => Effect.succeed({ ...request, refusal }))
   )
 
 /** The headers of a response that mean something without HTTP. */
 const carried = ["Alert", "Backoff", "ETag", "Last-Modified", "Retry-After", "Total-Records"]
 
-const responseOf = ({ body, broadcast, headers, jsonText, status }: ApiResponse): MicroResponse => {
+const responseOf = (response: ApiResponse): MicroResponse => {
+  const { body, broadcast, headers, jsonText, status, text } = response
   const kept = Object.entries(headers).filter(([name]) => carried.includes(name))
   const token = URL.parse(headers["Next-Page"] ?? "")?.searchParams.get("_token")
   return {
@@ -151,7 +169,7 @@ const responseOf = ({ body, broadcast, headers, jsonText, status }: ApiResponse)
       ...(broadcast === undefined ? {} : { "Bellcast-Broadcast": String(broadcast) }),
       ...(token && { "Next-Page": token })
     },
-    body: jsonText ?? (body === undefined ? "" : JSON.stringify(body)),
+    body: text ?? jsonText ?? (body === undefined ? "" : JSON.stringify(body)),
     ...(status >= 400 && { error: { code: status, text: reasonPhrase(status) } })
   }
 }
@@ -177,7 +195,7 @@ const makeAnswer = Effect.gen(function* () {
     const whole = arrived(operation, request, source)
     // Of the largest bodies nothing is in the path.
     const isWhole = operation.name === "publish" || whole.refusal !== undefined
-    const made = isWhole ? Effect.succeed(whole) : targeted(whole, operation.body)
+    const made = isWhole ? Effect.succeed(whole) : targeted(whole, operation)
     return Effect.flatMap(made, handleRequest).pipe(
       Effect.timeoutOrElse({
         duration: requestMillis,

@@ -12,7 +12,7 @@ import { ok, refuse } from "../http/response.ts"
 import { docsUrl, expiringIn, noStore } from "../http/response-headers.ts"
 import { httpApiVersion, projectVersion } from "../http/version.ts"
 import { operation } from "../operation.ts"
-import { isOperator } from "../rights.ts"
+import { isOperator, mayUseUsers } from "../rights.ts"
 import { GatewaySettings } from "../settings.ts"
 import { VapidPublicKeys } from "../vapid-public-keys.ts"
 
@@ -38,7 +38,8 @@ const Root = Schema.Struct({
     Schema.Struct({
       id: Schema.String,
       principals: Schema.Array(Schema.String),
-      operator: Schema.optionalKey(Schema.Literal(true))
+      operator: Schema.optionalKey(Schema.Literal(true)),
+      users: Schema.optionalKey(Schema.Literal(true))
     })
   )
 }).annotate({ identifier: "Root" })
@@ -93,10 +94,14 @@ export const cachingOf = (
     ? { ...expiringIn(cacheSecondsWhenReadonly, now), Vary: "Authorization" }
     : noStore
 
-/** The member `user`. Only operators learn whether they are some. */
+/** The member `user`. A right that the caller has not is not there. */
 const userOf = Effect.fnUntraced(function* (caller: Caller) {
   const { id, principals } = caller
-  return { user: { id, principals, ...((yield* isOperator(caller)) && { operator: true }) } }
+  const rights = {
+    ...((yield* isOperator(caller)) && { operator: true }),
+    ...((yield* mayUseUsers(caller)) && { users: true })
+  }
+  return { user: { id, principals, ...rights } }
 })
 
 /** Read once, at the first request: the file belongs to the code that runs. */

@@ -152,7 +152,7 @@ export const store = Effect.fnUntraced(function* (
   const secret = posted.renews ? newRenewal(caller.user, id) : undefined
   const noted = vapidKey === undefined ? {} : { vapidKey }
   const command = {
-    type: "subscription.put/1",
+    type: "subscription.put",
     user: caller.id,
     id,
     data,
@@ -219,7 +219,7 @@ export const refreshed = (
   const body = { data: subscriptionView(list, id), renewal: secret }
   const of = { user: name, id, generation: seq, renewal: renewalHash(secret) }
   return changed(
-    { type: "subscription.renewable/1", ...of, isRepeated, at: now },
+    { type: "subscription.renewable", ...of, isRepeated, at: now },
     ok(body, stamp(lastModified))
   )
 }
@@ -251,7 +251,7 @@ const carryRegistrations = Effect.fnUntraced(
         Effect.succeed(
           registration?.on
             ? unchanged(response)
-            : changed({ type: "registration.put/1", user: writer.user!.id, at }, response)
+            : changed({ type: "registration.put", user: writer.user!.id, at }, response)
         )
       )
     const [first, ...rest] = yield* registeredChannels(standIn)

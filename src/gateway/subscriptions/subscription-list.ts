@@ -122,7 +122,7 @@ export const listDelete = operation({
         const ended = page.more ? [] : yield* endedIn(list, listing)
         const named = [...removed, ...ended]
         if (named.length === 0) return unchanged(response)
-        return changed({ type: "subscription.delete/1", user, removed: named }, response)
+        return changed({ type: "subscription.delete", user, removed: named }, response)
       })
     )
   }),

@@ -86,7 +86,7 @@ const decideStored = Effect.fnUntraced(function* (
   if (stored.suspended === undefined) return unchanged(response)
   // The browser is active: send to the subscription again. The response stays the same.
   const of = { id: posted.id, generation: stored.seq }
-  return changed({ type: "subscription.cleared/1", ...of, by: "user", at: now }, response)
+  return changed({ type: "subscription.cleared", ...of, by: "user", at: now }, response)
 })
 
 /**

@@ -86,7 +86,7 @@ const secretParts = (
 /** The put that began a subscription: it names the user. */
 const putAt = Effect.fnUntraced(function* (generation: number) {
   const stored = yield* (yield* EventLog).at("log", generation)
-  return stored?.message.type === "subscription.put/1" ? stored.message : yield* refuse("forbidden")
+  return stored?.message.type === "subscription.put" ? stored.message : yield* refuse("forbidden")
 })
 
 /** As `findRemoval`. Refused with 503 when the history of the user takes too long to read. */

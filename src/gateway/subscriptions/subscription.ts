@@ -96,7 +96,7 @@ export const subscriptionDelete = operation({
         const lastModified = nextTimestamp(list, now)
         const data = project({ own: tombstone(id, lastModified), data: {} }, fields)
         return changed(
-          { type: "subscription.delete/1", user, removed: [{ id, lastModified }] },
+          { type: "subscription.delete", user, removed: [{ id, lastModified }] },
           ok({ data }, stamp(lastModified))
         )
       })
@@ -125,5 +125,5 @@ const decideUnknown = (list: SubscriptionList, user: string, id: string) => {
   const removed = renewables(list.tombstones).filter((each) => each.id === id)
   return removed.length === 0
     ? unknown
-    : Effect.succeed(changed({ type: "subscription.delete/1", user, removed }, unknown.response))
+    : Effect.succeed(changed({ type: "subscription.delete", user, removed }, unknown.response))
 }

@@ -65,7 +65,7 @@ const decide = Effect.fnUntraced(function* (
   const message = undoing(removal, list, now, yield* Settings)
   if (message === undefined) return yield* refuse("too-many-subscriptions")
   const command: SubscriptionCommand =
-    message.type === "subscription.put/1"
+    message.type === "subscription.put"
       ? { type: message.type, ...message.body }
       : { type: message.type, ...message.body }
   return changed(command, done, { by })

@@ -7,7 +7,7 @@ import { pushServiceAt, pushServiceNames } from "#domain/subscription/endpoint.t
 import type { StoredSubscription } from "#domain/subscription/subscription.ts"
 import type { User } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { decodeToken, decodeTokens, directToken, type UserToken } from "#streams/tokens.ts"
+import { decodeToken, decodeTokens, isDirect, type UserToken } from "#streams/tokens.ts"
 import { channelsAt, registrationsAtOnce, registrationsSince } from "#subscriptions/audience.ts"
 import { inTurn } from "../broadcasts/broadcast-list.ts"
 import { PushObject, pushView } from "../broadcasts/pushes.ts"
@@ -125,7 +125,7 @@ const pushesIn = ({ origin, pushes }: ForUser): typeof Person.Type.pushes => {
   const channel = decodeToken(origin.channel)
   const of = {
     broadcast: String(origin.stored.seq),
-    ...(origin.channel !== directToken && channel !== undefined && { channel })
+    ...(!isDirect(origin.channel) && channel !== undefined && { channel })
   }
   return pushes.map((push) => ({ ...of, ...pushView(push) }))
 }

@@ -47,7 +47,7 @@ export const openidPages = Effect.fnUntraced(function* (
 
   const begin = Effect.fnUntraced(function* (visit: Visit) {
     const { callback = "" } = visit.fields
-    const description = redirectFault(callback, callbackHosts)
+    const description = redirectFault(callback, callbackHosts, visit.consoleUrl)
     if (description !== undefined) return yield* wrongField("callback", description)
     const { authorization_endpoint: endpoint } = (yield* keySet.current).discovered
     if (endpoint === undefined)

@@ -19,6 +19,8 @@ export interface Visit {
   readonly page: string
   /** The parameters of the query string or the form. */
   readonly fields: Readonly<Record<string, string>>
+  /** The page of the console, to which every login may return; undefined: there is none. */
+  readonly consoleUrl?: string | undefined
 }
 
 /** Where to send the browser, and the cookie that it gets. */
@@ -37,7 +39,9 @@ export interface OpenidPages extends Pages {
 export interface PortierPages extends Pages {
   readonly at: "portier"
   /** The question to a user who comes by a link. */
-  readonly ask: (fields: Visit["fields"]) => Effect.Effect<Question, LoginRefused>
+  readonly ask: (
+    visit: Pick<Visit, "consoleUrl" | "fields">
+  ) => Effect.Effect<Question, LoginRefused>
 }
 
 interface Pages {
@@ -140,16 +144,21 @@ export const hostPatternFault = (pattern: string): string | undefined =>
 
 /**
  * Why a browser must not be sent to a URL with a token: whoever gets the browser there gets the
- * token.
+ * token. `ownPage`: a page that is allowed whatever the hosts are, with any fragment.
  */
-export const redirectFault = (text: string, hosts: ReadonlyArray<string>): string | undefined => {
+export const redirectFault = (
+  text: string,
+  hosts: ReadonlyArray<string>,
+  ownPage?: string
+): string | undefined => {
   if (text.length > charsMax) return `Must have at most ${charsMax} characters`
   // Browsers read "https:\\host" and "https:/host" as URLs, too, and skip tabs and line breaks.
   const isPlain = /^[!-[\]-~]+$/.test(text) && /^https?:\/\/[^/?#@]+([/?#]|$)/i.test(text)
   const url = isPlain ? URL.parse(text) : null
   if (url === null) return "Must be an absolute URL in ASCII, without a login"
   if (url.protocol !== "https:" && !isLoopback(url)) return "Must begin with https://"
-  const isAllowed = hosts.some((pattern) => matchesGlob(pattern, url.host))
+  const isAllowed =
+    url.href.split("#")[0] === ownPage || hosts.some((pattern) => matchesGlob(pattern, url.host))
   return isAllowed ? undefined : "The host is not allowed"
 }
 

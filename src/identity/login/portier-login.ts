@@ -1,18 +1,14 @@
 // The login of Portier (OpenID Connect's implicit flow with form_post): a broker proves that the
-// user receives mail at an address, the browser returns with an identity token, and gets the random
-// token of a session, which the bucket `cache` has under its HMAC.
-import { randomBytes } from "node:crypto"
+// user receives mail at an address, the browser returns with an identity token, and gets the token
+// of a session (sessions.ts).
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { makeRate } from "#basics/limits.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
-import { Buckets } from "#nats/kv/bucket.ts"
-import { keys } from "#streams/buckets.ts"
-import { hmacFor, normalAddress, useridSecret, userNames } from "../principals.ts"
+import { normalAddress } from "../principals.ts"
 import type { Discovered, KeySet } from "../provider/key-set.ts"
 import { type Claims, lateFault, partiesOf, timeFault } from "../tokens/claims.ts"
 import { claimsOf, claimsOfIssuer } from "../tokens/jwt.ts"
-import { IdentityUnavailable, invalidToken, type Verdict } from "../verdict.ts"
 import { type BrowserState, makeBrowserStates } from "./browser-state.ts"
 import {
   isPageAt,
@@ -25,6 +21,7 @@ import {
   withToken,
   wrongField
 } from "./pages.ts"
+import type { Sessions } from "./sessions.ts"
 
 interface PortierLogin {
   readonly name: string
@@ -45,9 +42,6 @@ const perAddressPerHourMax = 20
 const skewSeconds = 180
 const addressBytesMax = 254
 
-const sessionTokenBytes = 32
-const sessionTimeout = "5 seconds"
-
 export const portierPages = Effect.fnUntraced(function* (
   login: PortierLogin,
   keySet: KeySet,
@@ -57,17 +51,19 @@ export const portierPages = Effect.fnUntraced(function* (
   const states = yield* makeBrowserStates(name, "None")
   const waitMillisOf = makeLimits(login)
 
-  const ask = Effect.fnUntraced(function* ({ email = "", redirect = "" }: Visit["fields"]) {
-    const description = redirectFault(redirect, redirectHosts)
+  const ask: PortierPages["ask"] = Effect.fnUntraced(function* ({ consoleUrl, fields }) {
+    const { email = "", redirect = "" } = fields
+    const description = redirectFault(redirect, redirectHosts, consoleUrl)
     if (!isAddress(email)) return yield* wrongField("email", "Must be a mail address")
     if (description !== undefined) return yield* wrongField("redirect", description)
     return { email, redirect, provider: issuer }
   })
 
-  const begin = Effect.fnUntraced(function* ({ address, fields, page, rootUrl }: Visit) {
+  const begin = Effect.fnUntraced(function* (visit: Visit) {
+    const { address, page, rootUrl } = visit
     if (URL.parse(page)?.origin !== new URL(rootUrl).origin && !isPageAt(page, redirectHosts))
       return yield* new LoginRefused({ code: "invalid_request", description: foreignPage })
-    const { email, redirect } = yield* ask(fields)
+    const { email, redirect } = yield* ask(visit)
     const waitMillis = waitMillisOf(address, email, yield* monotonicMillis)
     if (waitMillis > 0) return yield* new TooManyLogins({ waitMillis })
     const { discovered } = yield* keySet.current
@@ -92,7 +88,7 @@ export const portierPages = Effect.fnUntraced(function* (
         found: partiesOf(claimsOf(token) ?? {})
       })
     yield* states.spend(state)
-    const session = yield* sessions.open((claims as Claims)["sub"] as string)
+    const { token: session } = yield* sessions.open((claims as Claims)["sub"] as string)
     return { location: withToken(state.redirect, session), setCookie: states.cleared }
   })
   return { at: "portier", ask, begin, finish, returnOf: states.returnOf } satisfies PortierPages
@@ -188,39 +184,3 @@ const faultOf = (
 /** The error of a login whose identity token has this fault. */
 const codeOf = (fault: string): LoginErrorCode =>
   fault === "nonce" ? "invalid_request" : fault === lateFault ? "expired" : "server_error"
-
-type Sessions = Effect.Success<ReturnType<typeof makeSessions>>
-
-/** Sessions of a policy. They last `ttlSeconds`, however they are used. */
-export const makeSessions = Effect.fnUntraced(function* (policy: string, ttlSeconds: number) {
-  const buckets = yield* Buckets
-  const secret = yield* useridSecret
-  const nameOf = userNames(secret)
-  const hmac = hmacFor(secret, `bellcast session ${policy}`)
-  const keyOf = (token: string) => keys.session(hmac(token, "base64url"))
-  const unavailable = (cause: unknown) => new IdentityUnavailable({ policy, cause })
-
-  /** Opens a session of a user; returns its token, 64 hexadecimal digits. */
-  const open = Effect.fnUntraced(function* (user: string) {
-    const token = randomBytes(sessionTokenBytes).toString("hex")
-    const until = (yield* Clock.currentTimeMillis) + ttlSeconds * 1000
-    yield* buckets
-      .put("cache", keyOf(token), { v: 1, until, user: nameOf(user) }, 0, { ttlSeconds })
-      .pipe(Effect.timeout(sessionTimeout), Effect.mapError(unavailable))
-    return token
-  })
-
-  /** The user of a token. */
-  const find = Effect.fnUntraced(function* (
-    token: string
-  ): Effect.fn.Return<Verdict, IdentityUnavailable> {
-    const entry = yield* buckets
-      .get("cache", keyOf(token))
-      .pipe(Effect.timeout(sessionTimeout), Effect.mapError(unavailable))
-    const session = entry?.value
-    const isOver = session === undefined || session.until <= (yield* Clock.currentTimeMillis)
-    if (isOver) return invalidToken
-    return { _tag: "Known", user: session.user, groups: [], expiresAt: session.until }
-  })
-  return { open, find }
-})

@@ -9,6 +9,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { settingsFault, type Values } from "#settings/every-setting.ts"
 import { secretBytesMin, someWords, words } from "#settings/values.ts"
+import { makeLinks } from "../login/links.ts"
 import { bearerPolicy, type Policy } from "../policy.ts"
 import { settingPrefix } from "../settings.ts"
 import { type Claims, isForUs, knownAt, timeFault } from "../tokens/claims.ts"
@@ -18,6 +19,8 @@ import { Verifications } from "../verification/verifications.ts"
 
 /** A token is made for a page view. A longer life would outlast a logout by days. */
 export const lifeMillisMax = 24 * 3_600_000
+/** A session of the console that was ended works so long where a gateway has verified it. */
+const sessionVerdictMillis = 500
 /** The clock of the site's backend may be ahead. */
 const skewMillis = 60_000
 
@@ -65,32 +68,55 @@ interface SigningKey {
 
 export const signed = Effect.fnUntraced(function* (name: string, settings: SignedSettings) {
   const keys = yield* keysOf(settingPrefix(name), settings)
-  const verify = Effect.fnUntraced(function* (token: string) {
-    const now = yield* Clock.currentTimeMillis
-    let fault = wrongSignature
-    for (const { algorithms, key } of keys) {
-      const claims = yield* verifyJwt(token, key, algorithms, now)
-      if (typeof claims !== "string") return verdictOf(claims, settings, now)
-      if (claims !== wrongSignature) fault = claims
-    }
-    return invalidBecause(fault)
-  })
   const verified = (yield* Verifications).make({
     policy: name,
     context: settings.audience.join(" "),
-    verify
+    verify: Effect.fnUntraced(function* (token: string) {
+      const now = yield* Clock.currentTimeMillis
+      const claims = yield* claimsBy(keys, token, now)
+      return typeof claims === "string" ? invalidBecause(claims) : verdictOf(claims, settings, now)
+    })
+  })
+  const isFor = (token: string) => isMeantFor(token, undefined, settings.audience)
+  const links = yield* makeLinks(name, {
+    isFor,
+    claimsOf: (token, now) => claimsBy(keys, token, now),
+    verdictOf: (claims, now) => verdictOf(claims, settings, now)
+  })
+  const sessionVerified = (yield* Verifications).make({
+    policy: name,
+    context: "console",
+    lifetimeMillis: sessionVerdictMillis,
+    verify: links.find
   })
   const policy: Policy = {
     ...bearerPolicy(
       name,
       "User ids that the site's backend signed.",
       "https://www.rfc-editor.org/rfc/rfc7519",
-      verified
+      (token, asker) => (links.isForSession(token) ? sessionVerified : verified)(token, asker)
     ),
     // Tokens of an OpenID Connect issuer name it.
-    bearer: { kind: "local", isFor: (token) => isMeantFor(token, undefined, settings.audience) }
+    bearer: { kind: "local", isFor: (token) => links.isForSession(token) || isFor(token) },
+    waits: true,
+    links
   }
   return policy
+})
+
+/** The claims of a token that one of the keys verifies, or what is wrong. */
+const claimsBy = Effect.fnUntraced(function* (
+  keys: ReadonlyArray<SigningKey>,
+  token: string,
+  now: number
+) {
+  let fault = wrongSignature
+  for (const { algorithms, key } of keys) {
+    const claims = yield* verifyJwt(token, key, algorithms, now)
+    if (typeof claims !== "string") return claims
+    if (claims !== wrongSignature) fault = claims
+  }
+  return fault
 })
 
 const verdictOf = (claims: Claims, { audience }: SignedSettings, now: number): Verdict => {

@@ -10,7 +10,7 @@ import {
   type StreamConfig,
   type StreamInfo
 } from "@nats-io/jetstream"
-import { bucketNames, bucketStream, buckets } from "#streams/buckets.ts"
+import { bucketNames, bucketStream, buckets, projections } from "#streams/buckets.ts"
 import { allStreams } from "#streams/index.ts"
 import { isNotFound, NoStorage, streamNameInUse, streamNotFound } from "../connection/errors.ts"
 
@@ -91,10 +91,15 @@ const whileRefused = async <A>(attempt: () => Promise<A>, waitMillis: number): P
     }
 }
 
+const isProjection = (name: string): boolean =>
+  projections.some((bucket) => bucketStream(bucket) === name)
+
 /** Updates a stream that differs. A server with too little storage refuses any update. */
 const update = async (jsm: JetStreamManager, { config: is }: StreamInfo, declared: Config) => {
-  // The server adds metadata of its own, which an update must repeat.
-  const wanted = { ...declared, metadata: { ...is.metadata, ...declared.metadata } }
+  // The server adds metadata of its own, which an update must repeat. A bucket that exists keeps
+  // its form: another version may have made it again since this process has read it.
+  const own = isProjection(declared.name) ? {} : declared.metadata
+  const wanted = { ...declared, metadata: { ...declared.metadata, ...is.metadata, ...own } }
   const differs = Object.entries(wanted).some(
     ([key, value]) => !isDeepStrictEqual(is[key as keyof StreamConfig], value)
   )
@@ -237,7 +242,7 @@ export const ensureStreams = async (
 
 /** Step between two shares that are tried: at most a quarter of the room stays unused. */
 const step = 3 / 4
-/** 233 MiB for all streams and buckets. */
+/** 235 MiB for all streams and buckets. */
 const shareMin = 1 / 64
 
 /** Shares of the declared sizes in which new streams are tried, from all down to the least. */

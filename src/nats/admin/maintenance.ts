@@ -14,9 +14,9 @@ import {
   unavailable
 } from "../connection/errors.ts"
 import { Buckets } from "../kv/bucket.ts"
-import { consumerInfo, infoOf } from "../stream/info.ts"
+import { consumerInfo, formKey, infoOf, makingKey } from "../stream/info.ts"
 import { countDirect } from "../stream/read-direct.ts"
-import { createConsumer, formKey, recreateBucket } from "./provision.ts"
+import { createConsumer, recreateBucket } from "./provision.ts"
 
 const requestMillis = 5_000
 
@@ -43,6 +43,8 @@ export interface StreamState {
   readonly replicas: number
   /** The form of what it stores (`storedForm`). Undefined: made by no version of Bellcast. */
   readonly form: string | undefined
+  /** Of LOG: the form in which buckets are made again now. Undefined: they are not. */
+  readonly making: string | undefined
 }
 
 const stateOf = Effect.fnUntraced(function* (name: string) {
@@ -55,13 +57,27 @@ const stateOf = Effect.fnUntraced(function* (name: string) {
     bytesMax: config.max_bytes,
     lastSeq: state.last_seq,
     replicas: config.num_replicas,
-    form: config.metadata?.[formKey]
+    form: config.metadata?.[formKey],
+    making: config.metadata?.[makingKey]
   }
   return found
 })
 
 export const streamState = (stream: StreamSpec) => stateOf(stream.name)
 export const bucketState = (bucket: BucketName) => stateOf(bucketStream(bucket))
+
+/**
+ * Notes in the metadata of LOG in which form the buckets are made again. Processes of another form
+ * end then, and no start takes what is there for complete. Undefined: they are made.
+ */
+export const noteMaking = Effect.fnUntraced(function* (form: string | undefined) {
+  const nats = yield* Nats
+  const { name } = streams.log
+  const { [makingKey]: former, ...metadata } = (yield* infoOf(nats, name))?.config.metadata ?? {}
+  if (former === form) return
+  const noted = form === undefined ? metadata : { ...metadata, [makingKey]: form }
+  yield* attempt(`note in ${name}`, () => nats.jsm.streams.update(name, { metadata: noted }))
+})
 
 /**
  * Fails if LOG has commands and a bucket that shows them is gone. An empty new bucket would lack

@@ -30,7 +30,7 @@ import {
 } from "../connection/errors.ts"
 import { neverExpires } from "../kv/bucket.ts"
 import { builtMillis } from "../kv/read-one.ts"
-import { consumerConfig } from "../stream/info.ts"
+import { consumerConfig, formKey } from "../stream/info.ts"
 import {
   type BytesMax,
   createWithin,
@@ -46,9 +46,6 @@ import { limitFault } from "./limits.ts"
  * so it is far above what processes need.
  */
 const waitingMax = 16_384
-
-/** Metadata of streams and buckets that says in which form they store. */
-export const formKey = "bellcast_form"
 
 const streamConfig =
   (spec: StreamSpec): Sized =>

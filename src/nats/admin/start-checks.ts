@@ -12,15 +12,21 @@ import { followerNames } from "#streams/followers.ts"
 import { storedForm, streamNames, streams } from "#streams/index.ts"
 import { filters, parseBroadcast, subjects } from "#streams/subjects.ts"
 import { Nats } from "../connection/connection.ts"
-import { attempt, NoStorage, StartRefused, unavailable } from "../connection/errors.ts"
+import {
+  attempt,
+  type NatsUnavailable,
+  NoStorage,
+  StartRefused,
+  unavailable
+} from "../connection/errors.ts"
 import { followerFaults, ifThere, isSameTime } from "../follower/checkpoint.ts"
 import { Buckets } from "../kv/bucket.ts"
 import { EventLog } from "../stream/event-log.ts"
-import { infoOf } from "../stream/info.ts"
+import { infoOf, isLaterForm } from "../stream/info.ts"
 import { readAll } from "../stream/pull.ts"
 import { storedOf } from "../stream/stored.ts"
 import { isNoStorage } from "./ensure-streams.ts"
-import { bucketState, consumerState, streamState } from "./maintenance.ts"
+import { bucketState, consumerState, type StreamState, streamState } from "./maintenance.ts"
 
 const formOf = (form: string | undefined) =>
   form === undefined ? "a form without a number" : `form ${form}`
@@ -43,15 +49,40 @@ export const refuseOtherStreams = Effect.gen(function* () {
   }
 })
 
-/** Fails with StartRefused if LOG, WORK or a bucket is stored in another form. */
-export const refuseOtherForm = Effect.gen(function* () {
+const remedyOfLater =
+  "Nothing was changed. Start the version that made it. To go back to this version instead, stop " +
+  "all processes, run `bellcast rebuild` of this version, and start them"
+
+/**
+ * The buckets that must be made again before this version can start: those that an earlier version
+ * stored in another form, and, once that was begun, those that are missing or half built. Fails
+ * with StartRefused if a later version stored a bucket, and if LOG or WORK has another form.
+ */
+export const bucketsToMake = Effect.gen(function* () {
   yield* refuseOtherStreams
-  for (const bucket of projections) {
-    const state = yield* bucketState(bucket)
-    if (state === undefined || state.form === storedForm.buckets) continue
-    const remedy = "Stop all processes and run `bellcast rebuild`"
-    return yield* refuse(bucketStream(bucket), state.form, storedForm.buckets, remedy)
-  }
+  const log = yield* streamState(streams.log)
+  if (log === undefined) return []
+  const own = storedForm.buckets
+  if (isLaterForm(log.making, own))
+    return yield* refuse("What the buckets hold", log.making, own, remedyOfLater)
+  const found = yield* Effect.forEach(projections, (bucket) =>
+    Effect.map(bucketState(bucket), (state) => ({ bucket, state }))
+  )
+  for (const { bucket, state } of found)
+    if (isLaterForm(state?.form, own))
+      return yield* refuse(bucketStream(bucket), state?.form, own, remedyOfLater)
+  const isEarlier = (state: StreamState | undefined) => state !== undefined && state.form !== own
+  if (log.making === undefined && !found.some(({ state }) => isEarlier(state))) return []
+  const { get } = yield* Buckets
+  const wanted = yield* Effect.filter(found, ({ bucket, state }) =>
+    state === undefined || isEarlier(state)
+      ? Effect.succeed(true)
+      : Effect.map(
+          ifThere(get(bucket, metaKey)),
+          (meta) => meta === undefined || meta.value.unbuilt === true
+        )
+  )
+  return wanted.map(({ bucket }) => bucket)
 })
 
 /** Copies that nats-server keeps of a stream at most. */
@@ -166,7 +197,7 @@ const newerBuckets = Effect.gen(function* () {
 const newerWork = Effect.gen(function* () {
   const eventLog = yield* EventLog
   const plan = (yield* ifThere(eventLog.last("work", filters.plans)))?.message
-  if (plan?.type !== "plan/1") return []
+  if (plan?.type !== "plan") return []
   const { acceptedAt, broadcast } = plan
   const origin = yield* (yield* Nats)
     .message(log, { seq: broadcast })
@@ -182,7 +213,7 @@ const newerWork = Effect.gen(function* () {
 const olderOutcomes = Effect.gen(function* () {
   const fact = yield* ifThere((yield* EventLog).last("log", filters.finished))
   const finished = fact?.message
-  if (finished?.type !== "broadcast.finished/1") return []
+  if (finished?.type !== "broadcast.finished") return []
   const { taken = 0 } = (yield* ifThere((yield* Buckets).get("channels", metaKey)))?.value ?? {}
   if (fact!.seq <= taken) return []
   const last = (yield* infoOf(yield* Nats, work))?.state.last_seq ?? 0
@@ -219,7 +250,7 @@ const olderWork = Effect.gen(function* () {
     (yield* consumerState(streams.log, streams.log.consumers.planner))?.ack_floor.stream_seq ?? 0
   const plan = (yield* ifThere(eventLog.last("work", filters.plans)))?.message
   const since = (yield* Clock.currentTimeMillis) - streams.work.maxAgeMillis + dayMillis
-  let seq = plan?.type === "plan/1" ? plan.broadcast : Math.max(0, floor - plansMax)
+  let seq = plan?.type === "plan" ? plan.broadcast : Math.max(0, floor - plansMax)
   for (let n = 0; n < plansMax; n++) {
     const found = yield* nats
       .message(log, { seq: seq + 1, next_by_subj: filters.broadcasts })
@@ -232,12 +263,16 @@ const olderWork = Effect.gen(function* () {
   return []
 })
 
+/** A message that only a later version reads says nothing here, and must not refuse a start. */
+const unlessLater = <R>(look: Effect.Effect<ReadonlyArray<string>, NatsUnavailable, R>) =>
+  Effect.catchReason(look, "NatsUnavailable", "LaterVersion", () => Effect.succeed([]))
+
 const faultsNow = Effect.gen(function* () {
   const nats = yield* Nats
   const buckets = yield* Buckets
   const ofFollowers = followerNames.map((name) => followerFaults(nats, buckets, name))
   const faults = yield* Effect.all(
-    [...ofFollowers, newerBuckets, newerWork, olderOutcomes, olderWork],
+    [...ofFollowers, newerBuckets, ...[newerWork, olderOutcomes, olderWork].map(unlessLater)],
     { concurrency: "unbounded" }
   )
   return [...new Set(faults.flat())]
@@ -254,13 +289,13 @@ const faultsAtLast = Effect.gen(function* () {
   )
 })
 
-/**
- * Fails with StartRefused if streams and buckets cannot be of the same moment. Reads the streams
- * last: a service that runs only makes them longer.
- */
-export const refuseOtherCopies = Effect.gen(function* () {
-  const faults = yield* faultsAtLast
-  if (faults.length === 0) return
+/** Fails with StartRefused if LOG and WORK cannot be of the same moment. */
+export const refuseOtherMoments = Effect.gen(function* () {
+  const faults = (yield* Effect.all([newerWork, olderOutcomes, olderWork])).flat()
+  if (faults.length > 0) return yield* otherMoments(faults)
+})
+
+const otherMoments = Effect.fnUntraced(function* (faults: ReadonlyArray<string>) {
   const isLogGone = ((yield* infoOf(yield* Nats, log))?.state.last_seq ?? 0) === 0
   return yield* new StartRefused({
     message:
@@ -268,4 +303,13 @@ export const refuseOtherCopies = Effect.gen(function* () {
       `Stop all processes${isLogGone ? `, restore ${log} from its backup` : ""} ` +
       "and run `bellcast rebuild`"
   })
+})
+
+/**
+ * Fails with StartRefused if streams and buckets cannot be of the same moment. Reads the streams
+ * last: a service that runs only makes them longer.
+ */
+export const refuseOtherCopies = Effect.gen(function* () {
+  const faults = yield* faultsAtLast
+  if (faults.length > 0) return yield* otherMoments(faults)
 })

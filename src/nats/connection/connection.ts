@@ -74,6 +74,8 @@ export class Nats extends Context.Service<
     readonly messageIdOf: (text: string) => string
     /** A new subject that this connection may subscribe to, and publish to. */
     readonly inbox: () => string
+    /** How often it was connected anew: a server may have been killed meanwhile. */
+    readonly reconnections: () => number
     /** What NATS refused to this connection last, in its words, and how long ago. */
     readonly refusal: () => { readonly reason: string; readonly millis: number } | undefined
     /** The servers of the URL, as URLs. */
@@ -94,10 +96,17 @@ export class Nats extends Context.Service<
         const nc = yield* opened(options)
         const silences = new Silences()
         let refused: { readonly reason: string; readonly at: number } | undefined
-        const note = (reason: string) => {
-          refused = { reason, at: performance.now() }
+        let reconnections = 0
+        const seen: Seen = {
+          refused: (reason) => {
+            refused = { reason, at: performance.now() }
+          },
+          reconnected: () => {
+            reconnections++
+            silences.connected()
+          }
         }
-        yield* Effect.forkScoped(watchStatus(nc, silences, note))
+        yield* Effect.forkScoped(watchStatus(nc, seen))
         const { jsm, level } = yield* waitedFor(nc, options)
         const { inboxPrefix, jsDomain } = options
         const requests = makeRequests(nc, { inboxPrefix, jsDomain })
@@ -120,6 +129,7 @@ export class Nats extends Context.Service<
           silences,
           messageIdOf: options.messageIdOf ?? idsOfThis(),
           inbox: () => createInbox(inboxPrefix),
+          reconnections: () => reconnections,
           refusal: () =>
             refused && { reason: refused.reason, millis: performance.now() - refused.at }
         })
@@ -256,12 +266,17 @@ const forgetDials = (nc: NatsConnection): void => {
   for (const server of servers) server.lastConnect = 0
 }
 
+interface Seen {
+  readonly refused: (reason: string) => void
+  readonly reconnected: () => void
+}
+
 /** Logs that the connection is lost or back, and errors that the server reports. */
-const watchStatus = (nc: NatsConnection, silences: Silences, note: (reason: string) => void) => {
+const watchStatus = (nc: NatsConnection, { reconnected, refused: note }: Seen) => {
   const refused = makeRateLimitedLog("NATS refuses")
   const lost = makeRateLimitedLog("the connection to NATS is lost; it is tried again")
   const one = (status: Status) => {
-    if (status.type === "reconnect") silences.connected()
+    if (status.type === "reconnect") reconnected()
     if (status.type === "disconnect") {
       forgetDials(nc)
       return lost({ server: status.server })

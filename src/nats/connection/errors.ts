@@ -19,7 +19,9 @@ const Reason = Schema.Union([
   /** The projector did not apply a message of LOG in time. */
   Schema.TaggedStruct("NotApplied", { seq: Schema.Int }),
   /** Another process holds the lease of a follower, or may hold it soon. */
-  Schema.TaggedStruct("NoLease", {})
+  Schema.TaggedStruct("NoLease", {}),
+  /** Only a later version of the service reads a message. */
+  Schema.TaggedStruct("LaterVersion", {})
 ])
 
 /**

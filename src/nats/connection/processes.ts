@@ -7,9 +7,12 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { nextMultiple } from "#clock/clocks.ts"
 import { type Role, roles } from "#config"
+import { numbersRead } from "#domain/messages/forms.ts"
 import { subjects } from "#streams/subjects.ts"
+import { Nats } from "./connection.ts"
 import { PubSub } from "./pubsub.ts"
 
 /** At the moments of the looks of an idle process, which then wakes for both at once. */
@@ -20,6 +23,10 @@ const forgottenMillis = 10_000
 const processesMax = 1_000
 /** The same of readers, of which there are seven. */
 const readersMax = 100
+/** Announced by a process that starts or drains: it reads streams, and others must know that. */
+export const noRole = "none"
+/** For how long the heartbeat names a message that this version cannot read. */
+const unreadableMillis = 30_000
 
 const Millis = Schema.Finite
 
@@ -43,6 +50,8 @@ const Announcement = Schema.Struct({
   process: Schema.String,
   /** None: the process ends. Roles that this version does not know are ignored. */
   roles: Schema.Array(Schema.String),
+  /** The number that it reads of each message; absent: 1, as of each that is not named. */
+  reads: Schema.optionalKey(Schema.Record(Schema.String, Schema.Int)),
   /** What the process does as a reader of messages. */
   work: Schema.optionalKey(Schema.Array(WorkReport))
 })
@@ -72,6 +81,7 @@ export interface Work {
 
 interface Heard {
   readonly roles: ReadonlyArray<string>
+  readonly reads: Readonly<Record<string, number>>
   readonly work: ReadonlyArray<WorkReport>
   readonly at: number
 }
@@ -92,6 +102,8 @@ export class ProcessList {
   /** Since when the own announcements come back without a gap, and when the last one did. */
   #hearingSince = Number.POSITIVE_INFINITY
   #hearingAt = Number.NEGATIVE_INFINITY
+  /** Since when the connection is there without a gap. */
+  #connectedSince = 0
 
   constructor(own: string) {
     this.#own = own
@@ -102,11 +114,16 @@ export class ProcessList {
     this.#announcingSince = now
   }
 
+  /** The connection is back: what others announced meanwhile was missed. */
+  reconnect(now: number): void {
+    this.#connectedSince = now
+  }
+
   /** Notes a message. Never throws: other bodies than announcements are ignored. */
   receive(body: unknown, now: number): void {
     const decoded = decode(body)
     if (decoded._tag === "Failure") return
-    const { process, roles: named, work = [] } = decoded.value
+    const { process, reads = {}, roles: named, work = [] } = decoded.value
     if (process === this.#own) {
       if (now - this.#hearingAt > forgottenMillis) this.#hearingSince = now
       this.#hearingAt = now
@@ -117,7 +134,7 @@ export class ProcessList {
       if (roles.some((each) => each === role)) this.#runAt.set(role, now)
     this.#heard.delete(process)
     if (named.length > 0 && this.#heard.size < processesMax)
-      this.#heard.set(process, { roles: named, work, at: now })
+      this.#heard.set(process, { roles: named, reads, work, at: now })
     for (const { endedMillis, reader } of work) this.#noteEnd(reader, endedMillis, now)
   }
 
@@ -136,6 +153,18 @@ export class ProcessList {
 
   #running(now: number): ReadonlyArray<Heard> {
     return [...this.#heard.values()].filter(({ at }) => this.#age(at, now) <= forgottenMillis)
+  }
+
+  /**
+   * The highest number of a message that all running processes read; 1 while some may not be known:
+   * until this process has heard itself, and so everybody else, for 10 s on one connection. A
+   * process that runs announces itself three times in that time, or counts as gone.
+   */
+  readByAll(message: string, now: number): number {
+    const listensSince = Math.max(this.#hearingSince, this.#connectedSince)
+    const hears = now - this.#hearingAt <= forgottenMillis && this.#heard.size < processesMax
+    if (!hears || now - listensSince < forgottenMillis) return 1
+    return Math.min(...this.#running(now).map(({ reads }) => reads[message] ?? 1))
   }
 
   /** What all processes do as this reader. */
@@ -174,8 +203,15 @@ export class ProcessList {
 export class Processes extends Context.Service<
   Processes,
   {
-    /** Announces that this process runs these roles, until the scope closes. */
-    readonly announce: (own: ReadonlyArray<Role>) => Effect.Effect<void, never, Scope.Scope>
+    /**
+     * Announces that this process runs these roles, until the scope closes; then those that it
+     * announced before, if any, or that it ends.
+     */
+    readonly announce: (
+      own: ReadonlyArray<Role | typeof noRole>
+    ) => Effect.Effect<void, never, Scope.Scope>
+    /** The highest number of a message that all running processes read. */
+    readonly readByAll: (message: string) => number
     /** What this process does with the messages that it reads. It announces that, too. */
     readonly tally: WorkTally
     /** What all processes do as a reader. Where nobody heard of an end, that of the silence. */
@@ -190,27 +226,45 @@ export class Processes extends Context.Service<
     Processes,
     Effect.gen(function* () {
       const pubsub = yield* PubSub
+      const { nc } = yield* Nats
       const own = (yield* Random.nextInt).toString(36)
       const list = new ProcessList(own)
       const tally = new WorkTally()
       yield* pubsub.subscribe(subjects.process, (body) => list.receive(body, performance.now()))
-      const publish = (named: ReadonlyArray<Role>) =>
+      yield* Stream.fromAsyncIterable(nc.status(), String).pipe(
+        Stream.runForEach(({ type }) =>
+          Effect.sync(() => {
+            if (type === "reconnect") list.reconnect(performance.now())
+          })
+        ),
+        Effect.ignore,
+        Effect.forkScoped
+      )
+      const announced: Array<ReadonlyArray<string>> = []
+      const publish = () =>
         pubsub.publish(subjects.process, {
           v: 1,
           process: own,
-          roles: named,
+          roles: announced.at(-1) ?? [],
+          reads: numbersRead,
           work: tally.report()
         })
       return Processes.of({
         announce: Effect.fnUntraced(function* (named) {
-          list.begin(performance.now())
-          yield* Effect.addFinalizer(() => Effect.sync(() => publish([])))
-          const next = Effect.andThen(
-            Effect.sync(() => publish(named)),
-            nextMultiple(announceMillis)
+          const isFirst = announced.length === 0
+          announced.push(named)
+          yield* Effect.addFinalizer(() =>
+            Effect.sync(() => {
+              announced.pop()
+              publish()
+            })
           )
+          if (!isFirst) return publish()
+          list.begin(performance.now())
+          const next = Effect.andThen(Effect.sync(publish), nextMultiple(announceMillis))
           yield* Effect.forkScoped(Effect.forever(next))
         }),
+        readByAll: (message) => list.readByAll(message, performance.now()),
         tally,
         work: (reader) => list.work(reader, performance.now()),
         states: () => list.states(performance.now()),
@@ -245,6 +299,18 @@ interface Reader {
  */
 export class WorkTally {
   readonly #readers = new Map<string, Reader>()
+  #unreadable: { readonly text: string; readonly at: number } | undefined
+
+  /** A message was met that only a later version reads. `text` says which. */
+  meetUnreadable(text: string, now = performance.now()): void {
+    this.#unreadable = { text, at: now }
+  }
+
+  /** The last message of this half minute that only a later version reads, in words. */
+  unreadable(now = performance.now()): string | undefined {
+    const met = this.#unreadable
+    return met !== undefined && now - met.at < unreadableMillis ? met.text : undefined
+  }
 
   #of(reader: string): Reader {
     const found = this.#readers.get(reader)

@@ -7,7 +7,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
+import { bucketStream } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
+import { storedForm, streams } from "#streams/index.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { runForever } from "../connection/again.ts"
 import { Nats } from "../connection/connection.ts"
@@ -17,7 +19,9 @@ import { Processes } from "../connection/processes.ts"
 import { Buckets } from "../kv/bucket.ts"
 import type { Mark, Revisions } from "../kv/values.ts"
 import { deathsMax, gaveUp } from "../stream/consumer.ts"
-import { passedOver, type Stored } from "../stream/stored.ts"
+import { formKey, infoOf, makingKey } from "../stream/info.ts"
+import { refusalOf } from "../stream/later.ts"
+import { laterTypeOf, passedOver, type Stored } from "../stream/stored.ts"
 import { type Checkpoint, followerFaults, readCheckpoint, saveCheckpoint } from "./checkpoint.ts"
 import { arrival, batchMax, openInbox, takeBatch } from "./inbox.ts"
 import { acquire, newPace, release, renew } from "./lease.ts"
@@ -54,10 +58,14 @@ export class Followers extends Context.Service<
     readonly follow: <R>(name: FollowerName, start: Start<R>) => Effect.Effect<never, never, R>
     /** Whether this process has the follower's lease. */
     readonly runs: (name: FollowerName) => boolean
-    /** Runs `work` while this process has the follower's lease, again and again. */
+    /**
+     * Runs `work` while this process has the follower's lease, again and again. `secondsMin`: the
+     * lease is never shorter; for work that takes the processor for itself.
+     */
     readonly whileLeased: <R>(
       name: FollowerName,
-      work: Effect.Effect<never, NatsUnavailable, R>
+      work: Effect.Effect<never, NatsUnavailable, R>,
+      secondsMin?: number
     ) => Effect.Effect<never, never, R>
   }
 >()("bellcast/nats/Followers") {
@@ -71,8 +79,12 @@ export class Followers extends Context.Service<
       const context: RunContext = { nats, buckets, tally, holder, running: new Set() }
       return Followers.of({
         follow: (name, start) =>
-          forever(name, leased(context, name, run(context, name, start, noDeaths(name)))),
-        whileLeased: (name, work) => forever(name, leased(context, name, work)),
+          forever(
+            name,
+            standBack(leased(context, name, run(context, name, start, noDeaths(name))))
+          ),
+        whileLeased: (name, work, secondsMin) =>
+          forever(name, leased(context, name, work, secondsMin)),
         runs: (name) => context.running.has(name)
       })
     })
@@ -97,13 +109,23 @@ const forever = <E, R>(name: FollowerName, run: Effect.Effect<never, E, R>) =>
     makeRateLimitedLog(`${name} stopped and starts again`, Effect.logError)
   )
 
+/** Longer than another process takes to acquire a free lease. */
+const standBackMillis = 2_000
+
+/** After a message that only a later version reads: lets a process of that version follow. */
+const standBack = <A, R>(term: Effect.Effect<A, NatsUnavailable, R>) =>
+  Effect.tapError(term, ({ reason }) =>
+    reason._tag === "LaterVersion" ? Effect.sleep(standBackMillis) : Effect.void
+  )
+
 /** Runs `work` while this process has the lease, until either fails. */
 const leased = <R>(
   { buckets, holder, running }: RunContext,
   name: FollowerName,
-  work: Effect.Effect<never, NatsUnavailable, R>
+  work: Effect.Effect<never, NatsUnavailable, R>,
+  secondsMin?: number
 ) => {
-  const pace = newPace()
+  const pace = newPace(secondsMin)
   return Effect.gen(function* () {
     const lease = yield* acquire(buckets, name, holder, pace)
     running.add(name)
@@ -122,12 +144,32 @@ const leased = <R>(
 const run = <R>(context: RunContext, name: FollowerName, start: Start<R>, deaths: Deaths) =>
   Effect.gen(function* () {
     const { buckets, nats } = context
-    const [fault] = yield* followerFaults(nats, buckets, name)
+    // First: what follows may be of no form that this version reads.
+    const [fault] = [
+      ...(yield* formFaults(nats, name)),
+      ...(yield* followerFaults(nats, buckets, name))
+    ]
     if (fault !== undefined) return yield* unavailable(`follow ${name}`)(new Error(fault))
     const checkpoint = yield* readCheckpoint(buckets, name)
     const follower = yield* start(checkpoint.seq)
     return yield* applyAll(context, follower, checkpoint, deaths)
   }).pipe(Effect.scoped)
+
+/**
+ * Why a follower must not write to its buckets, in words: another version has made them again, or
+ * is about to. Whoever does so has the lease meanwhile, so a look under the lease is enough.
+ */
+const formFaults = Effect.fnUntraced(function* (nats: Nats["Service"], name: FollowerName) {
+  const own = storedForm.buckets
+  const bucket = bucketStream(followers[name].checkpoint)
+  const making = (yield* infoOf(nats, streams.log.name))?.config.metadata?.[makingKey]
+  const form = (yield* infoOf(nats, bucket))?.config.metadata?.[formKey]
+  if (making !== undefined) return [`the buckets are being made again, in form ${making}`]
+  // Absent: the bucket is gone, which a read of it says.
+  return form === undefined || form === own
+    ? []
+    : [`${bucket} is stored in form ${form}; this version writes form ${own}`]
+})
 
 /**
  * Messages that are passed over one after the other. If the next one fails, too, the fault is not
@@ -220,6 +262,36 @@ type Last = Pick<Mark, "seq" | "at"> | undefined
 const latest = (last: Last, { at, seq }: Stored): Last =>
   last !== undefined && last.seq >= seq ? last : { seq, at }
 
+/** Up to where a term has applied its stream. */
+interface Applied {
+  seq: number
+  last: Last
+}
+
+/**
+ * Applies what waits, up to a message that only a later version reads. Returns the error of reading
+ * that one: the term ends with it, once what is before is stored.
+ */
+const applyWaiting = Effect.fnUntraced(function* (
+  tally: WorkTally,
+  name: FollowerName,
+  follower: Follower,
+  deaths: Deaths,
+  waiting: ReadonlyArray<Stored>,
+  applied: Applied
+) {
+  const later = waiting.findIndex((each) => laterTypeOf(each) !== undefined)
+  const batch = later < 0 ? waiting : waiting.slice(0, later)
+  const last = batch.at(-1)
+  if (last !== undefined) {
+    yield* applyBatch(follower, batch, deaths)
+    tally.end(name)
+    applied.seq = last.seq
+    applied.last = latest(applied.last, last)
+  }
+  return later < 0 ? undefined : refusalOf(tally, followers[name].stream, waiting[later]!)
+})
+
 const applyAll = Effect.fnUntraced(function* (
   { buckets, nats, tally }: RunContext,
   follower: Follower,
@@ -229,31 +301,28 @@ const applyAll = Effect.fnUntraced(function* (
   const { name } = checkpoint
   const { pauseMillis } = followers[name]
   const inbox = yield* openInbox(nats.js, name, followers[name], follower.from)
-  let applied = follower.from
-  let last: Last = checkpoint.mark
+  const applied: Applied = { seq: follower.from, last: checkpoint.mark }
   /** The second of the last checkpoint, by the monotonic clock. */
   let saved = -1
+  let refusal: NatsUnavailable | undefined
   while (true) {
     // Without new messages the checkpoint is saved, too.
     yield* Effect.raceFirst(arrival(inbox), nextMultiple(checkpointMillis))
     if (inbox.waiting.length > 0) {
-      const batch = takeBatch(inbox)
-      yield* applyBatch(follower, batch, deaths)
-      tally.end(checkpoint.name)
-      applied = batch.at(-1)!.seq
-      last = latest(last, batch.at(-1)!)
+      refusal = yield* applyWaiting(tally, name, follower, deaths, takeBatch(inbox), applied)
       if (pauseMillis > 0 && inbox.waiting.length < batchMax) yield* Effect.sleep(pauseMillis)
     } else if (inbox.ended) {
       return yield* unavailable(`follow ${name}`)(new Error("the stream ended"))
     }
     const second = Math.floor((yield* monotonicMillis) / checkpointMillis)
-    if (second === saved) continue
+    if (second === saved && refusal === undefined) continue
     saved = second
     yield* follower.store(checkpoint.seq)
     yield* saveCheckpoint(buckets, checkpoint, {
       // The next term applies again what is not stored.
-      stored: Math.min(applied, follower.unstoredSince() - 1),
-      mark: last && { ...last, revisions: follower.revisions() }
+      stored: Math.min(applied.seq, follower.unstoredSince() - 1),
+      mark: applied.last && { ...applied.last, revisions: follower.revisions() }
     })
+    if (refusal !== undefined) return yield* refusal
   }
 })

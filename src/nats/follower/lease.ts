@@ -21,16 +21,18 @@ const marginMillis = 100
  * four such writes lets its holder go on; one of 2 s would pass from process to process, and each
  * would begin anew.
  */
-const leaseSecondsMax = 16
+export const leaseSecondsMax = 16
 
 /** How long the leases of a follower are, by what its writes took in this process. */
 export interface Pace {
   seconds: number
+  /** Leases are never shorter than this. */
+  readonly secondsMin: number
 }
-export const newPace = (): Pace => ({ seconds: leaseSeconds })
+export const newPace = (secondsMin = leaseSeconds): Pace => ({ seconds: secondsMin, secondsMin })
 
-const paceAfter = (writeSeconds: number): number =>
-  Math.min(leaseSecondsMax, Math.max(leaseSeconds, Math.ceil(4 * writeSeconds)))
+const paceAfter = (writeSeconds: number, { secondsMin }: Pace): number =>
+  Math.min(leaseSecondsMax, Math.max(secondsMin, Math.ceil(4 * writeSeconds)))
 
 /**
  * Milliseconds without a renewal after which another process takes a lease. Usually nats-server
@@ -68,7 +70,7 @@ const write = Effect.fnUntraced(function* (
   const next = yield* buckets.put("cache", keys.lease(follower), value, revision, {
     ttlSeconds: seconds
   })
-  pace.seconds = paceAfter(((yield* monotonicMillis) - sentAt) / 1_000)
+  pace.seconds = paceAfter(((yield* monotonicMillis) - sentAt) / 1_000, pace)
   return { revision: next, sentAt, seconds }
 })
 

@@ -12,12 +12,12 @@ import {
   AppendConflict,
   attempt,
   codeOf,
-  isMessageMissing,
   type NatsUnavailable,
   notStored,
   wrongLastSequence,
   wrongLastSequenceInFlight
 } from "../connection/errors.ts"
+import { removeMessage } from "../stream/event-log.ts"
 import { lastSeqOf } from "../stream/info.ts"
 import { pullWithin } from "../stream/pull.ts"
 import { makeGetMany } from "./read-many.ts"
@@ -88,11 +88,13 @@ export class Buckets extends Context.Service<
      * Calls `changed` with the key of every change after revision `after`, in order and without a
      * gap, but not of the pages with owners of endpoints. Fails when there may be a gap, also
      * when the client had to create its consumer again: the bucket may be another one since.
+     * `only`: a wildcard over the keys that are wanted, with the JSON of their entries.
      */
     readonly changes: (
       bucket: BucketName,
       after: number,
-      changed: (key: string, revision: number) => void
+      changed: (key: string, revision: number, text: string) => void,
+      only?: string
     ) => Effect.Effect<never, NatsUnavailable>
   }
 >()("bellcast/nats/Buckets") {
@@ -108,9 +110,11 @@ export class Buckets extends Context.Service<
         put: (bucket, key, value, revision, options) =>
           putText(bucket, key, JSON.stringify(value), revision, options),
         putText,
-        remove: removeWith(nats),
+        // Of this bucket only the lists of erased users are removed.
+        remove: (bucket, revision) =>
+          removeMessage(nats, bucketStream(bucket), revision, bucket === "subscriptions"),
         getMany: makeGetMany(nats) as Buckets["Service"]["getMany"],
-        changes: (bucket, after, changed) => changes(nats.js, bucket, after, changed)
+        changes: (...given) => changes(nats.js, ...given)
       })
     })
   )
@@ -150,28 +154,14 @@ const putTextWith =
     )
   }
 
-/** Deletes the message without a marker, so that the next entry of the key expects revision 0. */
-const removeWith =
-  ({ jsm }: Door) =>
-  (bucket: BucketName, revision: number) =>
-    attempt(`remove from ${bucket}`, async () => {
-      try {
-        await jsm.streams.deleteMessage(bucketStream(bucket), revision, false)
-      } catch (error) {
-        if (!isMessageMissing(error)) throw error
-      }
-    })
-
 /** See `Buckets.changes`. */
 const changes = (
   js: JetStreamClient,
-  bucket: BucketName,
-  after: number,
-  changed: (key: string, revision: number) => void
+  ...[bucket, after, changed, only]: Parameters<Buckets["Service"]["changes"]>
 ): Effect.Effect<never, NatsUnavailable> => {
   const operation = `changes of ${bucket}`
   return Effect.acquireUseRelease(
-    attempt(operation, () => openChanges(js, bucket, after)),
+    attempt(operation, () => openChanges(js, bucket, after, only)),
     (messages) =>
       attempt(operation, () => passChanges(messages, bucketSubject(bucket, ""), changed)),
     (messages) =>
@@ -182,10 +172,15 @@ const changes = (
 /** Keys of pages with owners have two tokens, all others of that bucket one. Nobody needs them. */
 const changedKeys = (bucket: BucketName) => (bucket === "subscriptions" ? "*" : ">")
 
-const openChanges = async (js: JetStreamClient, bucket: BucketName, after: number) => {
+const openChanges = async (
+  js: JetStreamClient,
+  bucket: BucketName,
+  after: number,
+  only: string | undefined
+) => {
   const consumer = await js.consumers.get(bucketStream(bucket), {
-    filter_subjects: [bucketSubject(bucket, changedKeys(bucket))],
-    headers_only: true,
+    filter_subjects: [bucketSubject(bucket, only ?? changedKeys(bucket))],
+    headers_only: only === undefined,
     deliver_policy: DeliverPolicy.StartSequence,
     opt_start_seq: after + 1
   })
@@ -197,7 +192,7 @@ const openChanges = async (js: JetStreamClient, bucket: BucketName, after: numbe
 const passChanges = async (
   messages: ConsumerMessages,
   prefix: string,
-  changed: (key: string, revision: number) => void
+  changed: (key: string, revision: number, text: string) => void
 ): Promise<never> => {
   let why = "the stream ended"
   const watch = async () => {
@@ -208,6 +203,6 @@ const passChanges = async (
     }
   }
   watch().catch(() => {})
-  for await (const msg of messages) changed(msg.subject.slice(prefix.length), msg.seq)
+  for await (const msg of messages) changed(msg.subject.slice(prefix.length), msg.seq, msg.string())
   throw new Error(why)
 }

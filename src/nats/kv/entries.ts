@@ -8,8 +8,8 @@ import { Nats } from "../connection/connection.ts"
 import { attempt, type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { textOf } from "../connection/headers.ts"
 import { readAll } from "../stream/pull.ts"
-import { readDirect } from "../stream/read-direct.ts"
-import type { Buckets } from "./bucket.ts"
+import { readAny, readDirect } from "../stream/read-direct.ts"
+import { Buckets } from "./bucket.ts"
 import type { BucketOf, Entry, ValueIn, ValueOf } from "./values.ts"
 
 /**
@@ -40,55 +40,122 @@ export const readParts = <K extends string>(
   })
 
 /**
- * Passes every entry of a bucket to `see`, with `meta`: the text, the revision, and when the server
- * stored it, in milliseconds since the epoch. The text of an entry that a client of NATS deleted is
- * empty. An entry that changes meanwhile may come twice; none is missed. Reads the whole bucket.
+ * Passes every entry of a bucket to `see`, with `meta`: the text and the revision. The text of an
+ * entry that a client of NATS deleted is empty. An entry that changes meanwhile may come twice;
+ * none is missed. Reads the whole bucket, or what the wildcard `only` matches.
  */
 export const eachStored = (
   bucket: BucketName,
-  see: (key: string, text: string, revision: number, at: number) => void
+  see: (key: string, text: string, revision: number) => void,
+  only = ">"
 ) =>
   Effect.flatMap(Nats, ({ js }) =>
     attempt(`read ${bucket}`, async () => {
       const prefix = bucketSubject(bucket, "")
       const options = {
-        filter_subjects: [`${prefix}>`],
+        filter_subjects: [prefix + only],
         deliver_policy: DeliverPolicy.LastPerSubject
       }
       for await (const batch of readAll(js, bucketStream(bucket), "last", options))
-        for (const msg of batch)
-          see(msg.subject.slice(prefix.length), msg.string(), msg.seq, msg.time.getTime())
+        for (const msg of batch) see(msg.subject.slice(prefix.length), msg.string(), msg.seq)
     })
   )
 
 /**
- * Passes every entry of a bucket but `meta` to `see`, from any replica and without a consumer,
- * which auditors may not create. An entry that changes meanwhile may come twice. Reads the whole
- * bucket.
+ * As `eachStored`, from any replica and without a consumer, which auditors may not create, and
+ * without `meta` and deleted entries.
  */
-export const scanEntries = <B extends BucketName>(
-  bucket: B,
-  see: (key: string, value: ValueIn<B>) => void
+export const scanStored = (
+  bucket: BucketName,
+  see: (key: string, text: string, revision: number) => void
 ) =>
   Effect.flatMap(Nats, (nats) =>
     attempt(`read ${bucket}`, async () => {
       const prefix = bucketSubject(bucket, "")
       for await (const batch of readDirect(nats, bucketStream(bucket), `${prefix}>`))
-        for (const msg of batch) {
-          const key = msg.subject.slice(prefix.length)
-          if (key !== metaKey && msg.data.length > 0) see(key, JSON.parse(textOf(msg.data)))
+        for (const { data, seq, subject } of batch) {
+          const key = subject.slice(prefix.length)
+          if (key !== metaKey && data.length > 0) see(key, textOf(data), seq)
         }
     })
   )
 
 /**
- * Passes every entry of a bucket but `meta` to `see`, with when the server stored it. An entry that
- * changes meanwhile may come twice; none is missed. Reads the whole bucket.
+ * Passes every entry of a bucket but `meta` to `see`, from any replica and without a consumer. An
+ * entry that changes meanwhile may come twice. Reads the whole bucket.
+ */
+export const scanEntries = <B extends BucketName>(
+  bucket: B,
+  see: (key: string, value: ValueIn<B>) => void
+) => scanStored(bucket, (key, text) => see(key, JSON.parse(text)))
+
+/**
+ * Passes every entry of a bucket but `meta` to `see`, or those that the wildcard `only` matches. An
+ * entry that changes meanwhile may come twice; none is missed. Reads the whole bucket.
  */
 export const eachEntry = <B extends BucketName>(
   bucket: B,
-  see: (key: string, value: ValueIn<B>, at: number) => void
+  see: (key: string, value: ValueIn<B>) => void,
+  only?: string
 ) =>
-  eachStored(bucket, (key, text, _, at) => {
-    if (key !== metaKey && text !== "") see(key, JSON.parse(text), at)
-  })
+  eachStored(
+    bucket,
+    (key, text) => {
+      if (key !== metaKey && text !== "") see(key, JSON.parse(text))
+    },
+    only
+  )
+
+/** An entry of a bucket, `meta` included. */
+export interface Written {
+  readonly key: string
+  /** Empty: a client of NATS deleted the entry. */
+  readonly text: string
+  readonly revision: number
+  /** When the server stored it, milliseconds since the epoch. */
+  readonly at: number
+}
+
+/**
+ * The first entries that were written after a revision and were not written again since, in the
+ * order of their writing; and whether there are more. A bucket is so an index of its entries by
+ * time: a read costs what it returns, however large the bucket is. Any replica responds, so the
+ * last entries may be missing for a moment.
+ */
+export const writtenAfter = (bucket: BucketName, revision: number, limit: number) =>
+  Effect.flatMap(Nats, (nats) =>
+    attempt(`read ${bucket}`, async () => {
+      const prefix = bucketSubject(bucket, "")
+      const found = await readAny(nats, bucketStream(bucket), { from: revision + 1, limit })
+      const entries = found.map(
+        ({ at, data, seq, subject }): Written => ({
+          key: subject.slice(prefix.length),
+          text: textOf(data),
+          revision: seq,
+          at
+        })
+      )
+      return { entries, areMore: (found.at(-1)?.pending ?? 0) > 0 }
+    })
+  )
+
+/**
+ * Passes every entry that a wildcard matches to `see`, runs `complete`, and then passes every
+ * change. An entry may come twice; one that is removed is not announced. Fails when changes may be
+ * missing: begin anew then.
+ */
+export const followEntries = Effect.fnUntraced(function* <K extends string>(
+  bucket: BucketOf<K>,
+  only: K,
+  see: (key: string, value: ValueOf<K>) => void,
+  complete: () => void
+) {
+  const { changes, revision } = yield* Buckets
+  const after = yield* revision(bucket)
+  const pass = (key: string, text: string) => {
+    if (text !== "") see(key, JSON.parse(text))
+  }
+  yield* eachStored(bucket, pass, only)
+  complete()
+  return yield* changes(bucket, after, (key, _, text) => pass(key, text), only)
+})

@@ -4,6 +4,7 @@
 // about 1 % of the push. And during a rolling upgrade it drops fields that only newer processes
 // know: an older process that writes the value back would lose them.
 import type { AccessToken } from "#domain/access-token.ts"
+import type { Drafts } from "#domain/draft.ts"
 import type { ChannelPushes } from "#domain/outcome.ts"
 import type { Progress } from "#domain/progress.ts"
 import type { Publishers } from "#domain/publisher.ts"
@@ -42,6 +43,18 @@ export interface Meta {
    * lost. A rebuild has taken their counts from LOG.
    */
   readonly taken?: number
+  /**
+   * In the bucket `registrations`: among the entries up to this revision is none any more of a
+   * registration that ended.
+   */
+  readonly forgottenUpTo?: number
+  /**
+   * In the bucket `permissions`: LOG has no message up to this sequence that is older than the
+   * history and that nothing rests on.
+   */
+  readonly historyUpTo?: number
+  /** Likewise: sequences of LOG that are deleted now, in this order. */
+  readonly deleting?: ReadonlyArray<number>
   /** The bucket lacks what the streams have: it waits for a rebuild. */
   readonly unbuilt?: boolean
 }
@@ -62,8 +75,9 @@ export interface VerificationEntry {
 export interface SessionEntry {
   readonly v: 1
   readonly until: number
-  /** A mail address is an HMAC here. */
+  /** A mail address is an HMAC here, and in the groups. */
   readonly user: string
+  readonly groups: ReadonlyArray<string>
 }
 
 interface EntryValues {
@@ -77,12 +91,21 @@ interface EntryValues {
   readonly broadcast: Progress
   readonly publishers: Publishers
   readonly token: AccessToken
+  readonly drafts: Drafts
   /** The holder of a follower's lease; empty: nobody holds the lease. */
   readonly lease: {
     readonly v: 1
     readonly holder: string
     /** Its length; unset: `leaseSeconds`. */
     readonly seconds?: number
+  }
+  /** See `HowFar` of src/rebuild/notes.ts. */
+  readonly rebuilding: {
+    readonly v: 1
+    readonly stream: string
+    readonly step: "folded" | "written"
+    readonly done: number
+    readonly of?: number
   }
   readonly usedPageToken: { readonly v: 1 }
   readonly verification: VerificationEntry

@@ -4,7 +4,8 @@
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import { monotonicMillis } from "#clock/clocks.ts"
-import type { MessageBody, MessageType } from "#domain/messages.ts"
+import { encodeMessage } from "#domain/messages/forms.ts"
+import type { MessageBody, MessageType } from "#domain/messages/table.ts"
 import { streams } from "#streams/index.ts"
 import type { Nats } from "../connection/connection.ts"
 import {
@@ -32,6 +33,8 @@ export interface Append<T extends MessageType> {
    * there.
    */
   readonly expect?: number
+  /** Expect that sequence on this subject instead, on which nothing is appended. */
+  readonly expectOn?: string
   /**
    * Names this message in the whole stream. The server stores one message of this name in the
    * stream's duplicate window, and acknowledges the others with the sequence of the first. It is
@@ -73,17 +76,21 @@ const streamHeader = "Nats-Expected-Stream"
 const headersOf = <T extends MessageType>(
   stream: StreamKey,
   { messageId, ...message }: Append<T>,
+  type: string,
   id: string,
   messageIdOf: Nats["Service"]["messageIdOf"]
 ) => ({
   ...message.headers,
-  [typeHeader]: message.type,
+  [typeHeader]: type,
   [idHeader]: id,
   [streamHeader]: streams[stream].name,
   ...(messageId === undefined ? {} : { [messageIdHeader]: messageIdOf(messageId) }),
   ...(message.expect === undefined
     ? {}
-    : { "Nats-Expected-Last-Subject-Sequence": String(message.expect) })
+    : { "Nats-Expected-Last-Subject-Sequence": String(message.expect) }),
+  ...(message.expectOn === undefined
+    ? {}
+    : { "Nats-Expected-Last-Subject-Sequence-Subject": message.expectOn })
 })
 
 /** Reads the last message on a subject. */
@@ -111,22 +118,24 @@ const findOwn = (last: ReturnType<ReadLast>, subject: string, id: string) =>
 
 /** See `EventLog.append`. */
 export const makeAppend =
-  (nats: Nats["Service"], readLast: ReadLast) =>
+  (nats: Nats["Service"], readLast: ReadLast, readByAll: (name: MessageType) => number) =>
   <T extends MessageType>(stream: StreamKey, message: Append<T>) =>
-    append(nats, readLast, stream, message)
+    append(nats, readLast, stream, message, readByAll)
 
 const append = Effect.fnUntraced(function* <T extends MessageType>(
   { messageIdOf, store }: Nats["Service"],
   readLast: ReadLast,
   stream: StreamKey,
-  message: Append<T>
+  message: Append<T>,
+  readByAll: (name: MessageType) => number
 ) {
   const { name } = streams[stream]
   const deadline = (yield* monotonicMillis) + budgetMillis
   const id = message.id ?? (yield* freshId)
   const { subject } = message
-  const payload = JSON.stringify(message.body)
-  const stored = { subject, payload, headers: headersOf(stream, message, id, messageIdOf) }
+  const { body, type } = encodeMessage(message.type, message.body, readByAll)
+  const headers = headersOf(stream, message, type, id, messageIdOf)
+  const stored = { subject, payload: JSON.stringify(body), headers }
   /** An earlier attempt may have stored the message. */
   let isUncertain = message.id !== undefined
   while (true) {

@@ -16,6 +16,7 @@ import { attempt, type NatsUnavailable, unavailable } from "../connection/errors
 import type { WorkTally } from "../connection/processes.ts"
 import { Processes } from "../connection/processes.ts"
 import type { StreamKey } from "./append.ts"
+import { refusalOf } from "./later.ts"
 import { makePulling, type Pulling } from "./pull.ts"
 import { type Stored, storedOfGiven } from "./stored.ts"
 
@@ -126,7 +127,7 @@ export class Consumers extends Context.Service<
           const spec = specOf(stream, durable)
           const logs = logsOf(spec.name)
           const { name } = spec
-          const guarded = makeGuard(logs, handle, giveUp)
+          const guarded = makeGuard(logs, readable(tally, stream, logs, handle), giveUp)
           const goesOn = { goesOn: Effect.sync(() => tally.end(name)) }
           const told: typeof guarded = (msg) =>
             Effect.provideService(guarded(msg), HandlerProgress, goesOn)
@@ -150,6 +151,10 @@ const specOf = (stream: StreamKey, durable: PropertyKey) =>
 const logsOf = (name: string) => ({
   restarted: makeRateLimitedLog(`${name} failed and starts again`, Effect.logError),
   unpulled: makeRateLimitedLog(`${name}: messages cannot be pulled, again in ${again}`),
+  unreadable: makeRateLimitedLog(
+    `${name}: a message is of a later version, and is given back`,
+    Effect.logError
+  ),
   redelivered: makeRateLimitedLog(`${name}: a message was delivered many times`),
   failed: makeRateLimitedLog(
     `${name}: a message failed, again in ${failedAfterMillis} ms`,
@@ -211,6 +216,16 @@ type Guarded<R> = (msg: JsMsg) => Effect.Effect<Ack, never, R>
 /** The delay of a kept message: twice the last one after each death, 10 s after the fifth. */
 const keptMillis = (deaths: number): number =>
   Math.min(failedAfterMillis * 2 ** (deaths - deathsMax + 1), keptMillisMax)
+
+/** Gives back what only a later version reads, which a process of that version may take. */
+const readable =
+  <E, R>(tally: WorkTally, stream: StreamKey, logs: Logs, handle: Handle<E, R>): Handle<E, R> =>
+  (delivery) => {
+    const refusal = refusalOf(tally, stream, delivery)
+    if (refusal === undefined) return handle(delivery)
+    const reason = (refusal.cause as Error).message
+    return Effect.as(logs.unreadable({ reason }), hindered(failedAfterMillis, reason))
+  }
 
 /** Decoding is guarded, too: what it throws must end the message, not the worker. */
 const makeGuard = <E, R>(logs: Logs, handle: Handle<E, R>, giveUp: GiveUp<E, R>): Guarded<R> => {

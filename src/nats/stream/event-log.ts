@@ -4,16 +4,20 @@ import { DeliverPolicy } from "@nats-io/jetstream"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { MessageType } from "#domain/messages.ts"
+import { matchesWildcard } from "#basics/wildcard.ts"
+import type { MessageType } from "#domain/messages/table.ts"
 import { Caches, MemoryCache } from "#memory/cache-memory.ts"
 import { streams } from "#streams/index.ts"
 import { Nats } from "../connection/connection.ts"
 import {
   type AppendConflict,
   attempt,
+  isMessageMissing,
   type NatsUnavailable,
+  nothing,
   unavailable
 } from "../connection/errors.ts"
+import { Processes, type WorkTally } from "../connection/processes.ts"
 import type { Query } from "../connection/request.ts"
 import {
   type Append,
@@ -23,6 +27,8 @@ import {
   type Named,
   type StreamKey
 } from "./append.ts"
+import { countBySubject } from "./info.ts"
+import { refusalOf } from "./later.ts"
 import { readAll } from "./pull.ts"
 import type { DirectMessage } from "./read-direct.ts"
 import {
@@ -34,16 +40,31 @@ import {
   readLastOf,
   readNewest
 } from "./read-direct.ts"
-import { copyOf, type Stored, storedOf, storedOfGiven, storedOfRead } from "./stored.ts"
+import {
+  copyOf,
+  laterTypeOf,
+  type Stored,
+  storedOf,
+  storedOfGiven,
+  storedOfRead
+} from "./stored.ts"
 
 /** Bytes of memory, about: the text of a message, and its values; 2 KB of objects. */
 const bytesOf = ({ text }: Stored): number => 2 * text.length + 2_000
 
+/** A message that was erased is read no longer than this from the memory of a process. */
+const cachedMillisMax = 30_000
+
 type Replay = <E = never, R = never>(
   stream: StreamKey,
   filters: ReadonlyArray<string>,
-  each: (stored: Stored) => Effect.Effect<void, E, R> | void
+  each: (stored: Stored) => Effect.Effect<void, E, R> | void,
+  /** `withLater`: `each` gets messages, too, that only a later version reads. */
+  options?: { readonly withLater: true }
 ) => Effect.Effect<void, E | NatsUnavailable, R>
+
+/** Fails where only a later version reads a message. */
+type Demand = (stream: StreamKey, stored: Stored) => Effect.Effect<Stored, NatsUnavailable>
 
 export class EventLog extends Context.Service<
   EventLog,
@@ -85,6 +106,13 @@ export class EventLog extends Context.Service<
       stream: StreamKey,
       seq: number
     ) => Effect.Effect<Stored | undefined, NatsUnavailable>
+    /**
+     * Deletes a message of LOG and overwrites it: one of a draft, which another one has replaced or
+     * ended, or of a user who is erased.
+     */
+    readonly remove: (seq: number) => Effect.Effect<void, NatsUnavailable>
+    /** How many messages of LOG each subject has that a filter matches. */
+    readonly counts: (filter: string) => Effect.Effect<ReadonlyMap<string, number>, NatsUnavailable>
     /** Caches a message of LOG for `at`: this process is about to read the message. */
     readonly cache: (stored: Stored) => void
     /**
@@ -97,6 +125,17 @@ export class EventLog extends Context.Service<
      * consumer.
      */
     readonly scan: Replay
+    /**
+     * As `replay`, in order, after a sequence, up to `upTo` at the latest, and without a consumer.
+     * With several filters it reads every message of the stream: a reading of each filter might
+     * meet replicas that are behind by more or less, and pass over a message.
+     */
+    readonly readOn: <E = never, R = never>(
+      stream: StreamKey,
+      filters: ReadonlyArray<string>,
+      bounds: { readonly after: number; readonly upTo: number },
+      each: (stored: Stored) => Effect.Effect<void, E, R> | void
+    ) => Effect.Effect<void, E | NatsUnavailable, R>
     /**
      * The last messages before a sequence that a filter matches, the newest first. Any replica
      * responds: what was stored in the last second may be missing.
@@ -131,10 +170,12 @@ export class EventLog extends Context.Service<
     EventLog,
     Effect.gen(function* () {
       const nats = yield* Nats
+      const { readByAll, tally } = yield* Processes
+      const demand = demandWith(tally)
       const cached = new MemoryCache<Stored>((yield* Caches).share("log"), 1)
       const readLast = (stream: StreamKey, subject: string) =>
         read(nats, stream, { last_by_subj: subject })
-      const append = makeAppend(nats, readLast)
+      const append = makeAppend(nats, readLast, readByAll)
       return EventLog.of({
         append: append as EventLog["Service"]["append"],
         once: (stream, message) =>
@@ -143,20 +184,34 @@ export class EventLog extends Context.Service<
             Effect.catchTag("AppendConflict", () => Effect.void)
           ),
         named: findNamed(nats),
-        last: readLast,
+        last: (stream, subject) => demandOne(demand, stream, readLast(stream, subject)),
         at: (stream, seq) => {
-          const known = stream === "log" ? cached.get(String(seq)) : undefined
-          return known === undefined ? read(nats, stream, { seq }) : Effect.succeed(known)
+          const known = stream === "log" ? cached.get(String(seq), performance.now()) : undefined
+          return known === undefined
+            ? demandOne(demand, stream, read(nats, stream, { seq }))
+            : Effect.succeed(known)
         },
-        cache: (stored) => cached.set(String(stored.seq), copyOf(stored), bytesOf(stored)),
-        replay: replayWith(nats),
-        scan: scanWith(nats),
+        remove: (seq) => removeMessage(nats, streams.log.name, seq, true),
+        counts: (filter) => countBySubject(nats, streams.log.name, filter),
+        cache: (stored) => {
+          const until = performance.now() + cachedMillisMax
+          cached.set(String(stored.seq), copyOf(stored), bytesOf(stored), until)
+        },
+        replay: replayWith(nats, demand),
+        scan: scanWith(nats, demand),
+        readOn: readOnWith(nats, demand),
         newest: (stream, filter, bounds) =>
-          readMany("read the newest", () => readNewest(nats, streams[stream].name, filter, bounds)),
+          readMany(demand, stream, "read the newest", () =>
+            readNewest(nats, streams[stream].name, filter, bounds)
+          ),
         following: (stream, filter, bounds) =>
-          readMany("read on", () => readFrom(nats, streams[stream].name, filter, bounds)),
+          readMany(demand, stream, "read on", () =>
+            readFrom(nats, streams[stream].name, filter, bounds)
+          ),
         lastOf: (stream, subjects) =>
-          readMany("read the last", () => readLastOf(nats, streams[stream].name, subjects)),
+          readMany(demand, stream, "read the last", () =>
+            readLastOf(nats, streams[stream].name, subjects)
+          ),
         firstSince: (stream, millis) =>
           attempt("read by time", () => firstSince(nats, streams[stream].name, millis))
       })
@@ -170,13 +225,51 @@ const read = ({ message }: Nats["Service"], stream: StreamKey, query: Query) =>
     Effect.mapError(unavailable("read"))
   )
 
-const readMany = (operation: string, ask: () => Promise<ReadonlyArray<DirectMessage>>) =>
-  Effect.map(attempt(operation, ask), (found) => found.map(storedOfRead))
+/**
+ * Deletes a message, if the stream has it, without a marker: the next one on its subject expects
+ * the one before, or 0. `overwrites`: its bytes on disk, too, which takes 2 ms.
+ */
+export const removeMessage = (
+  { jsm }: Pick<Nats["Service"], "jsm">,
+  stream: string,
+  seq: number,
+  overwrites = false
+): Effect.Effect<void, NatsUnavailable> =>
+  attempt(`remove from ${stream}`, async () => {
+    try {
+      await jsm.streams.deleteMessage(stream, seq, overwrites)
+    } catch (error) {
+      if (!isMessageMissing(error)) throw error
+    }
+  })
+
+const demandWith =
+  (tally: WorkTally): Demand =>
+  (stream, stored) => {
+    const refusal = refusalOf(tally, stream, stored)
+    return refusal === undefined ? Effect.succeed(stored) : Effect.fail(refusal)
+  }
+
+const demandOne = (
+  demand: Demand,
+  stream: StreamKey,
+  found: Effect.Effect<Stored | undefined, NatsUnavailable>
+) => Effect.flatMap(found, (stored) => (stored === undefined ? nothing : demand(stream, stored)))
+
+const readMany = (
+  demand: Demand,
+  stream: StreamKey,
+  operation: string,
+  ask: () => Promise<ReadonlyArray<DirectMessage>>
+) =>
+  Effect.flatMap(attempt(operation, ask), (found) =>
+    Effect.forEach(found, (each) => demand(stream, storedOfRead(each)))
+  )
 
 /** Passes each message of the batches to `each`. */
 const eachOf = Effect.fnUntraced(function* <M, E, R>(
   batches: AsyncGenerator<ReadonlyArray<M>, void>,
-  each: (msg: M) => Effect.Effect<void, E, R> | void
+  each: (msg: M) => Effect.Effect<void, E | NatsUnavailable, R> | void
 ) {
   while (true) {
     const next = yield* attempt("replay", () => batches.next())
@@ -185,20 +278,59 @@ const eachOf = Effect.fnUntraced(function* <M, E, R>(
   }
 })
 
+/** `each`, of messages that this version reads. */
+const readable =
+  <E, R>(
+    demand: Demand,
+    stream: StreamKey,
+    each: (stored: Stored) => Effect.Effect<void, E, R> | void
+  ) =>
+  (stored: Stored): Effect.Effect<void, E | NatsUnavailable, R> | void =>
+    laterTypeOf(stored) === undefined ? each(stored) : Effect.asVoid(demand(stream, stored))
+
+const readOnWith =
+  (nats: Nats["Service"], demand: Demand): EventLog["Service"]["readOn"] =>
+  (stream, filters, { after, upTo }, each) => {
+    const one = readable(demand, stream, each)
+    const [only = ">", ...others] = filters
+    const filter = others.length === 0 ? only : ">"
+    const patterns = filters.map((one) => one.replace(/>$/, "*"))
+    const isWanted = ({ seq, subject }: DirectMessage) =>
+      seq <= upTo && patterns.some((pattern) => matchesWildcard(pattern, subject))
+    const batches = readDirect(nats, streams[stream].name, filter, after)
+    return eachOf(until(batches, upTo), (msg) =>
+      isWanted(msg) ? one(storedOfRead(msg)) : undefined
+    )
+  }
+
+/** Batches up to the one with a message at or after a sequence. */
+const until = async function* (
+  batches: AsyncGenerator<ReadonlyArray<DirectMessage>, void>,
+  upTo: number
+): AsyncGenerator<ReadonlyArray<DirectMessage>, void> {
+  for await (const batch of batches) {
+    yield batch
+    if (batch.at(-1)!.seq >= upTo) return
+  }
+}
+
 const replayWith =
-  ({ js }: Nats["Service"]): Replay =>
-  (stream, filters, each) => {
-    const options = { filter_subjects: [...filters], deliver_policy: DeliverPolicy.All }
-    const batches = readAll(js, streams[stream].name, "all", options)
-    return eachOf(batches, (msg) => each(storedOfGiven(msg)))
+  ({ js }: Nats["Service"], demand: Demand): Replay =>
+  (stream, filters, each, options) => {
+    const all = { filter_subjects: [...filters], deliver_policy: DeliverPolicy.All }
+    const batches = readAll(js, streams[stream].name, "all", all)
+    const one = options?.withLater === true ? each : readable(demand, stream, each)
+    return eachOf(batches, (msg) => one(storedOfGiven(msg)))
   }
 
 const scanWith =
-  (nats: Nats["Service"]): Replay =>
-  (stream, filters, each) =>
-    Effect.forEach(
+  (nats: Nats["Service"], demand: Demand): Replay =>
+  (stream, filters, each, options) => {
+    const one = options?.withLater === true ? each : readable(demand, stream, each)
+    return Effect.forEach(
       filters,
       (filter) =>
-        eachOf(readDirect(nats, streams[stream].name, filter), (msg) => each(storedOfRead(msg))),
+        eachOf(readDirect(nats, streams[stream].name, filter), (msg) => one(storedOfRead(msg))),
       { discard: true }
     )
+  }

@@ -16,6 +16,15 @@ import {
 
 type Door = Pick<Nats["Service"], "request">
 
+/** Metadata of streams and buckets that says in which form they store. */
+export const formKey = "bellcast_form"
+/** Metadata of LOG while buckets are made again: the form in which. */
+export const makingKey = "bellcast_buckets_form"
+
+/** Whether a later version stores in this form than in that one. Forms are whole numbers. */
+export const isLaterForm = (form: string | undefined, own: string): boolean =>
+  Number(form ?? 0) > Number(own)
+
 /** The server has this long to answer, unless the caller gives another time. */
 const timeoutMillisMax = 5_000
 
@@ -33,6 +42,8 @@ export interface StreamInfo {
   /** Absent: a server of its own. */
   readonly cluster?: {
     readonly leader?: string
+    /** When it began to lead; absent: the only copy. */
+    readonly leader_since?: string
     /** The copies of other servers than the leader. */
     readonly replicas?: ReadonlyArray<{
       readonly name: string
@@ -93,6 +104,19 @@ export const infoOf = (
 ): Effect.Effect<StreamInfo | undefined, NatsUnavailable> =>
   Effect.mapError(streamInfo(door, stream, timeoutMillisMax), unavailable(`state of ${stream}`))
 
+/**
+ * Names one run of the server that leads a stream. Another one may have messages that were removed:
+ * a killed nats-server 2.15 brings replaced ones back if their subject was removed since.
+ */
+export const leaderOf = (
+  { nc, request }: Pick<Nats["Service"], "nc" | "request">,
+  stream: string
+) =>
+  Effect.map(infoOf({ request }, stream), (info) => {
+    const { leader, leader_since: since } = info?.cluster ?? {}
+    return since === undefined ? (nc.info?.server_id ?? "") : `${leader} ${since}`
+  })
+
 /** Sequence of the last message. Fails where there is no such stream. */
 export const lastSeqOf = (door: Door, stream: string): Effect.Effect<number, NatsUnavailable> =>
   Effect.flatMap(infoOf(door, stream), (info) =>
@@ -100,6 +124,31 @@ export const lastSeqOf = (door: Door, stream: string): Effect.Effect<number, Nat
       ? unavailable(`state of ${stream}`)(new Error("there is no such stream"))
       : Effect.succeed(info.state.last_seq)
   )
+
+/** Subjects that the server names in one response. */
+const subjectsAtOnce = 100_000
+
+/** How many messages each subject of a stream has that a filter matches. */
+export const countBySubject = Effect.fnUntraced(function* (
+  { request }: Door,
+  stream: string,
+  filter: string
+) {
+  interface Page {
+    readonly state: { readonly subjects?: Readonly<Record<string, number>> | null }
+  }
+  const counts = new Map<string, number>()
+  while (true) {
+    const query = JSON.stringify({ subjects_filter: filter, offset: counts.size })
+    const { state } = yield* Effect.mapError(
+      request<Page>(`STREAM.INFO.${stream}`, query, timeoutMillisMax),
+      unavailable(`subjects of ${stream}`)
+    )
+    const page = Object.entries(state.subjects ?? {})
+    for (const [subject, count] of page) counts.set(subject, count)
+    if (page.length < subjectsAtOnce) return counts
+  }
+})
 
 /** The configuration of a declared consumer, as far as an update can change it. */
 export const consumerConfig = (spec: ConsumerSpec) =>

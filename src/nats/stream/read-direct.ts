@@ -51,11 +51,21 @@ export const directOf = (msg: Msg): DirectMessage | DirectStatus => {
   return {
     subject: headerIn(added, "Nats-Subject") ?? "",
     seq: numberIn("Nats-Sequence"),
-    at: Date.parse(headerIn(added, "Nats-Time-Stamp") ?? ""),
+    at: millisOf(headerIn(added, "Nats-Time-Stamp") ?? ""),
     pending: numberIn("Nats-Num-Pending"),
     data: msg.data,
     headers: () => readHeaders(Buffer.concat([bytes.subarray(0, place), end]))
   }
+}
+
+/**
+ * Milliseconds of a time as the server writes it, cut as those that a consumer gives: it has the
+ * nanoseconds as a number, which is exact to 256.
+ */
+const millisOf = (time: string): number => {
+  const [seconds = "", fraction = ""] = time.replace("Z", "").split(".")
+  const nanos = Date.parse(`${seconds}Z`) * 1e6 + Number(fraction.padEnd(9, "0"))
+  return Math.floor(nanos / 1e6)
 }
 
 const timeoutMillis = 5_000
@@ -63,6 +73,7 @@ const timeoutMillis = 5_000
 /** What a batch consists of; fields of `STREAM.DIRECT.GET`. */
 type BatchQuery = { readonly batch: number } & (
   | { readonly seq: number; readonly next_by_subj: string }
+  | { readonly seq: number; readonly max_bytes: number }
   | { readonly multi_last: ReadonlyArray<string> }
   | { readonly start_time: string }
 )
@@ -143,16 +154,18 @@ export const firstSince = async (
 }
 
 /**
- * The messages that a filter matches, in order, up to the present end of the stream. Needs no
- * consumer, for people who may not create one: whoever creates a consumer chooses the subject to
- * which it delivers. Any replica responds, so the last messages may be missing for a moment.
+ * The messages after a sequence that a filter matches, in order, up to the present end of the
+ * stream. Needs no consumer, for people who may not create one: whoever creates a consumer chooses
+ * the subject to which it delivers. Any replica responds, so the last messages may be missing for a
+ * moment.
  */
 export const readDirect = async function* (
   requests: Requests,
   stream: string,
-  filter: string
+  filter: string,
+  after = 0
 ): AsyncGenerator<ReadonlyArray<DirectMessage>, void> {
-  let seq = 1
+  let seq = after + 1
   while (true) {
     const batch = await readBatch(requests, stream, { seq, next_by_subj: filter, batch: batchMax })
     if (batch.length === 0) return
@@ -169,6 +182,20 @@ export const readFrom = (
   { from, limit }: From
 ): Promise<ReadonlyArray<DirectMessage>> =>
   readBatch(requests, stream, { seq: from, next_by_subj: filter, batch: limit })
+
+/** Bytes of a batch: a bucket's entry has 1 MiB at most, and most have 100 bytes. */
+const anyBytesMax = 1024 ** 2
+
+/**
+ * The first messages from a sequence on, whatever their subjects, in order. For a filter the server
+ * looks at every subject of the stream that it matches, for none at the messages that it sends.
+ */
+export const readAny = (
+  requests: Requests,
+  stream: string,
+  { from, limit }: From
+): Promise<ReadonlyArray<DirectMessage>> =>
+  readBatch(requests, stream, { seq: from, batch: limit, max_bytes: anyBytesMax })
 
 /** Number of messages from a sequence on that a filter matches. */
 export const countDirect = async (

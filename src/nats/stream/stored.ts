@@ -1,7 +1,9 @@
 // Decodes stored messages: those read by request and those that a consumer received.
 
 import type { JsMsg } from "@nats-io/jetstream"
-import { decodeMessage, type Message } from "#domain/messages.ts"
+import { isOwnSource } from "#domain/broadcast.ts"
+import { decodeMessage, isLater, type Malformed, nameOf } from "#domain/messages/forms.ts"
+import type { Message } from "#domain/messages/table.ts"
 import {
   headerIn,
   headersOf,
@@ -12,20 +14,35 @@ import {
 import type { StoredMessage } from "../connection/request.ts"
 import type { DirectMessage } from "./read-direct.ts"
 
-/** The header with the type of the body (domain/messages.ts). */
+/** The header with name and number of a message (domain/messages/forms.ts). */
 export const typeHeader = "Bellcast-Type"
 
-/** A stored message, decoded. */
+/** A stored message, decoded into its newest form. */
 export interface Stored {
   readonly subject: string
   readonly seq: number
   /** When the server stored it, milliseconds since the epoch. */
   readonly at: number
-  readonly message: Message | { readonly type: "malformed"; readonly reason: string }
+  readonly message: Message | Malformed
   /** The stored body. */
   readonly text: string
   readonly header: (name: string) => string | undefined
 }
+
+/** The name of a message, by the header alone: nothing is decoded. Undefined: it is of none. */
+export const nameIn = ({ header }: Pick<Stored, "header">) => nameOf(header(typeHeader) ?? "")
+
+/**
+ * The `name/number` of a message that only a later version reads. What a publisher wrote is none,
+ * but malformed: any number may stand there.
+ */
+export const laterTypeOf = ({ header, subject }: Stored): string | undefined => {
+  const type = header(typeHeader) ?? ""
+  return isLater(type) && !isOfPublisher(subject) ? type : undefined
+}
+
+const isOfPublisher = (subject: string): boolean =>
+  subject.startsWith("bellcast.cmd.broadcast.") && !isOwnSource(subject.split(".")[3] ?? "")
 
 /** NATS clients may publish broadcasts without the header. */
 const typeOf = (subject: string, header: string | undefined): string =>

@@ -8,14 +8,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
 import { makeSingleFlight } from "#clock/single-flight.ts"
-import { bucketStream } from "#streams/buckets.ts"
-import { streamNames, streams } from "#streams/index.ts"
+import { bucketStream, projections } from "#streams/buckets.ts"
+import { storedForm, streamNames, streams } from "#streams/index.ts"
 import { showCopies } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Nats } from "../connection/connection.ts"
 import { type NatsUnavailable, unavailable } from "../connection/errors.ts"
 import { type DatedSight, replacedFault } from "../follower/checkpoint.ts"
-import { type StreamInfo, streamInfo } from "../stream/info.ts"
+import { formKey, isLaterForm, makingKey, type StreamInfo, streamInfo } from "../stream/info.ts"
 
 /** Each look costs a process and its server about 1 ms of CPU. */
 const everyMillis = 1_000
@@ -164,6 +164,43 @@ export const untilReplaced = Effect.gen(function* () {
   }
   yield* watch.tell(told)
   return yield* Deferred.await(replaced)
+})
+
+/** Why the buckets are not those that this version reads; undefined: they are, or are missing. */
+const formFault = (look: Look): { readonly why: string; readonly isLater: boolean } | undefined => {
+  const own = storedForm.buckets
+  const making = look.streams.get(streams.log.name)?.config.metadata?.[makingKey]
+  const found = projections.map((bucket) => {
+    const name = bucketStream(bucket)
+    return [`${name} is stored`, look.streams.get(name)?.config.metadata?.[formKey]] as const
+  })
+  for (const [what, form] of [["the buckets are made again", making] as const, ...found])
+    if (form !== undefined && form !== own)
+      return {
+        why: `${what} in form ${form} now; this version reads form ${own}`,
+        isLater: isLaterForm(form, own)
+      }
+  return undefined
+}
+
+/**
+ * Waits until another version has begun to make the buckets again in its form, and returns why this
+ * process must end. A leader that was cut off may show a former form, but no later one.
+ */
+export const untilOtherForm = Effect.gen(function* () {
+  const watch = yield* StreamWatch
+  const changed = yield* Deferred.make<string>()
+  let doubts = 0
+  yield* watch.tell((look) => {
+    if (look === undefined) return Effect.void
+    const fault = formFault(look)
+    doubts = fault === undefined ? 0 : doubts + 1
+    const replicas = look.streams.get(streams.log.name)?.config.num_replicas ?? 1
+    const isCertain =
+      fault?.isLater === true || doubts >= (replicas > 1 ? looksInCluster : looksMin)
+    return fault !== undefined && isCertain ? Deferred.succeed(changed, fault.why) : Effect.void
+  })
+  return yield* Deferred.await(changed)
 })
 
 /** Under load a copy is behind for moments: one that was current within this time counts. */

@@ -97,7 +97,7 @@ export const broadcastLists: ReadonlyArray<Case> = [
         publisher: api.userId(api.target.publisher),
         to: { channels: [api.channel], users: 0 }
       })
-      const details = ["reasons", "push_services"]
+      const details = ["reasons", "retries", "push_services"]
       expect(Object.keys(single.json.data)).toEqual([...Object.keys(newest!), ...details])
     }
   }),

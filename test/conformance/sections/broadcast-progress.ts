@@ -35,12 +35,21 @@ export const shownProgress = (
         finished: expect.any(Boolean),
         shards: expect.any(Number),
         shards_done: expect.any(Number),
+        retries: [],
         reasons: expect.any(Object),
         push_services: expect.any(Object)
       })
+      // The broadcast may not be planned yet.
+      if (data.shards > 0) expect(data.done_share).toBe(data.finished ? 1 : 0)
       // The audience is nobody, so there are no outcomes and no answers.
       expect([data.reasons, data.push_services]).toEqual([{}, {}])
-      for (const absent of ["p50_millis", "p99_millis", "first_delivered_at", "last_delivered_at"])
+      for (const absent of [
+        "locales",
+        "p50_millis",
+        "p99_millis",
+        "first_delivered_at",
+        "last_delivered_at"
+      ])
         expect(data).not.toHaveProperty(absent)
     }
   })

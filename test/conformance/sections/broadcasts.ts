@@ -59,6 +59,11 @@ const badBodies: ReadonlyArray<
     { data_by_locale: Object.fromEntries([..."abcdefghijklmnopqrstu"].map((c) => [`d${c}`, {}])) },
     ["body:data_by_locale"]
   ],
+  ["an empty name", { name: "" }, ["body:name"]],
+  ["a name of 201 characters", { name: "x".repeat(201) }, ["body:name"]],
+  ["a name of two lines", { name: "a\nb" }, ["body:name"]],
+  ["half a character as its name", '{"name": "\\ud83d"}', ["body:name"]],
+  ["a test, which a channel cannot be", { test: true }, ["body:"]],
   ["another key", { other: 1 }, ["body:"]],
   ["a list", [], ["body:"]],
   ["nonsense", "{nonsense", ["body:", "body:"]]

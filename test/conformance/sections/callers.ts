@@ -64,6 +64,29 @@ export const callers: ReadonlyArray<Case> = [
       expect([...json.user.principals].sort()).toEqual(all.sort())
     }
   }),
+  define<{ readonly id: string }>({
+    name: "does nothing for another user than the one whom the request names",
+    given: (api) => api.stored(),
+    request: (api, { id }) => ({
+      method: "DELETE",
+      path: `/subscriptions/${id}`,
+      headers: { "If-User": encodeURIComponent(api.userId(`${api.me}2`)) }
+    }),
+    expected: { status: 412, errno: 114, error: "another-user" },
+    also: async (_, api, { id }) => {
+      const own = { "If-User": encodeURIComponent(api.userId()) }
+      const request = { method: "GET", path: `/subscriptions/${id}` }
+      for (const [headers, as, status] of [
+        [own, api.me, 200],
+        [own, null, 401],
+        [{ "If-User": "%ff" }, api.me, 412],
+        [{ "If-User": "" }, api.me, 412]
+      ] as const) {
+        const response = await api.send({ ...request, headers, as })
+        expect(response.status, `${as}: ${headers["If-User"]}`).toBe(status)
+      }
+    }
+  }),
   define({
     name: "takes wrong credentials for nobody on a public endpoint",
     request: { method: "GET", as: null },

@@ -49,6 +49,13 @@ const badBodies: ReadonlyArray<
   ["a channel that is no list", () => ({ to: { channels: "news" } }), ["body:to.channels"]],
   ["a channel that is no text", () => ({ to: { channels: [1] } }), ["body:to.channels.0"]],
   ["another key of recipients", () => ({ to: { groups: ["x"] } }), ["body:to"]],
+  ["a test for a channel", (api) => ({ to: both(api), test: true }), ["body:to.channels"]],
+  [
+    "a test for 21 users",
+    (api) => ({ to: { users: repeated(21, api.userId()) }, test: true }),
+    ["body:to.users"]
+  ],
+  ["a test that is a text", (api) => ({ to: both(api), test: "true" }), ["body:test"]],
   ["another key", (api) => ({ to: both(api), extra: 1 }), ["body:"]],
   ["a dry run that is a text", (api) => ({ to: both(api), dry_run: "true" }), ["body:dry_run"]],
   ["data that is a list", (api) => ({ to: both(api), data: [] }), ["body:data"]],
@@ -64,7 +71,7 @@ const badBodies: ReadonlyArray<
     (api) => ({
       to: {
         channels: ["", "ok", "x".repeat(256)],
-        users: [api.userId(), "nobody", "other:abc", ""],
+        users: [api.userId(), "nobody", "other:abc", "", "pseudonym:abc"],
         except_users: ["token:abc", `${api.userId().split(":")[0]}:a\u0000b`]
       }
     }),
@@ -75,7 +82,8 @@ const badBodies: ReadonlyArray<
       "body:to.except_users.1",
       "body:to.users.1",
       "body:to.users.2",
-      "body:to.users.3"
+      "body:to.users.3",
+      "body:to.users.4"
     ]
   ],
   [
@@ -208,7 +216,8 @@ export const direct: ReadonlyArray<Case> = [
         "an excepted user",
         (api) => ({ data: { a: 1 }, to: { channels: [api.channel], except_users: [api.userId()] } })
       ],
-      ["another payload", (api) => ({ data: { a: 2 }, to: both(api) })]
+      ["another payload", (api) => ({ data: { a: 2 }, to: both(api) })],
+      ["another name", (api) => ({ data: { a: 1 }, to: both(api), name: "b" })]
     ] as ReadonlyArray<readonly [name: string, body: (api: Api) => unknown]>
   ).map(([name, body]) =>
     define({

@@ -13,8 +13,8 @@ export const running = async (api: Api) => {
 }
 
 /** A broadcast to nobody. */
-export const finished = async (api: Api) => {
-  const location = await locationOf(api)
+export const finished = async (api: Api, body?: unknown) => {
+  const location = await locationOf(api, body)
   await until(
     () => api.send({ method: "GET", target: location, as: api.target.publisher }),
     ({ json }) => json.data.finished

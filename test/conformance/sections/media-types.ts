@@ -129,26 +129,30 @@ export const mediaTypes: ReadonlyArray<Case> = [
       })
     )
   ),
-  ...["/broadcasts", "/channels/news/broadcasts", "/broadcasts/0/pushes", "/dead"].flatMap(
-    (path) => [
-      define({
-        name: `refuses a body that is too large to look into with GET ${path}`,
-        request: ({ target }) => ({
-          ...{ method: "GET", path, as: target.operator },
-          ...{ body: `"${"x".repeat(20_000)}"`, headers: json }
-        }),
-        expected: { status: 413, error: "body-too-large" }
+  ...[
+    "/broadcasts",
+    "/channels/news/broadcasts",
+    "/broadcasts/0/pushes",
+    "/dead",
+    "/drafts"
+  ].flatMap((path) => [
+    define({
+      name: `refuses a body that is too large to look into with GET ${path}`,
+      request: ({ target }) => ({
+        ...{ method: "GET", path, as: target.operator },
+        ...{ body: `"${"x".repeat(20_000)}"`, headers: json }
       }),
-      define({
-        name: `refuses a body that is no JSON with GET ${path}`,
-        request: ({ target }) => ({
-          ...{ method: "GET", path, as: target.operator },
-          ...{ body: "{", headers: json }
-        }),
-        expected: { status: 400, errno: 109 }
-      })
-    ]
-  ),
+      expected: { status: 413, error: "body-too-large" }
+    }),
+    define({
+      name: `refuses a body that is no JSON with GET ${path}`,
+      request: ({ target }) => ({
+        ...{ method: "GET", path, as: target.operator },
+        ...{ body: "{", headers: json }
+      }),
+      expected: { status: 400, errno: 109 }
+    })
+  ]),
   define({
     name: "refuses a body that is too large once it is written down",
     request: (api) =>

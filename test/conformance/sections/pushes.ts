@@ -1,5 +1,6 @@
-// Contract 4.10: the pushes of a broadcast. No process of the suite delivers, so no push has an
-// outcome; test/integration/pushes.test.ts has those.
+// Contract 4.10: the pushes of a broadcast, and their timeline. No process of the suite delivers,
+// so no push has an outcome; test/integration/pushes.test.ts has those.
+import { expect } from "vitest"
 import type { Api, Request } from "../api.ts"
 import { type Case, define } from "../table.ts"
 import { acceptedAt } from "./direct.ts"
@@ -8,6 +9,12 @@ import { idIn, running } from "./given.ts"
 const list = (location: string, query: string, as: string | null): Request => ({
   method: "GET",
   path: `/broadcasts/${idIn(location)}/pushes${query}`,
+  as
+})
+
+const timeline = (location: string, as: string | null): Request => ({
+  method: "GET",
+  path: `/broadcasts/${idIn(location)}/timeline`,
   as
 })
 
@@ -60,6 +67,57 @@ export const pushes: ReadonlyArray<Case> = [
     name: "lists no pushes to nobody",
     given: running,
     request: (_, location) => list(location, "", null),
+    expected: { status: 401, errno: 104 }
+  }),
+  define<string>({
+    name: "lists pushes as CSV, with a line of names, where Accept prefers it",
+    given: running,
+    request: ({ target }, location) => ({
+      ...list(location, "", target.publisher),
+      headers: { Accept: "text/csv, */*;q=0.1" }
+    }),
+    expected: {
+      status: 200,
+      headers: {
+        "Content-Type": "text/csv; header=present; charset=UTF-8",
+        Vary: /\bAccept\b/,
+        "Next-Page": null
+      }
+    },
+    also: ({ text }) =>
+      expect(text).toBe(
+        "subscription,push_service,outcome,reason,status,attempts,millis,at,next_at,locale\r\n"
+      )
+  }),
+  define<string>({
+    name: "lists pushes as JSON where Accept names CSV, too",
+    given: running,
+    request: ({ target }, location) => ({
+      ...list(location, "", target.publisher),
+      headers: { Accept: "text/csv, application/json" }
+    }),
+    expected: none
+  }),
+  define<string>({
+    name: "shows a timeline without points where no push has an outcome",
+    given: running,
+    request: ({ target }, location) => timeline(location, target.publisher),
+    expected: {
+      status: 200,
+      exactly: { data: { minutes: 1, points: [] } },
+      headers: { ETag: /^"\d+"$/, "Last-Modified": /GMT$/, "Cache-Control": "no-cache, no-store" }
+    }
+  }),
+  define<string>({
+    name: "knows no timeline for a caller who may not see the broadcast",
+    given: running,
+    request: (api, location) => timeline(location, api.me),
+    expected: { status: 404, errno: 110 }
+  }),
+  define<string>({
+    name: "shows no timeline to nobody",
+    given: running,
+    request: (_, location) => timeline(location, null),
     expected: { status: 401, errno: 104 }
   }),
   ...["0", "999999999", "1x"].map((id) =>

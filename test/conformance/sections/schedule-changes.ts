@@ -22,6 +22,7 @@ const badChanges: ReadonlyArray<readonly [name: string, data: unknown, details: 
   ...badTimes.map(([name, time]) => [name, { at: time }, "body:data.at"] as const),
   ["a time and a state", { at, state: "cancelled" }, "body:data.state"],
   ["a dry run", { at, dry_run: true }, "body:data"],
+  ["a delay", { delay_seconds: 10 }, "body:data"],
   ["data that is null", { data: null }, "body:data.data"],
   ["a variant of no language", { data_by_locale: { "d e": {} } }, "body:data.data_by_locale.d e"],
   [

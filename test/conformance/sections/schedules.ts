@@ -39,7 +39,76 @@ export const badTimes: ReadonlyArray<readonly [name: string, at: unknown]> = [
   ["a time more than an hour ago", inHours(-2)]
 ]
 
+const badDelays: ReadonlyArray<readonly [name: string, delay: unknown]> = [
+  ["no time", 0],
+  ["more than an hour", 3_601],
+  ["one and a half seconds", 1.5],
+  ["a text", "10"],
+  ["null", null]
+]
+
+/** Broadcasts whose start counts from when they were stored. */
+const delays: ReadonlyArray<Case> = [
+  ...(["/channels", "/broadcasts"] as const).map((path) =>
+    define({
+      name: `starts a broadcast of ${path} some seconds after it was stored`,
+      request: (api) => {
+        const body = { data: { n: 1 }, delay_seconds: 3_600 }
+        return path === "/channels"
+          ? publish(api, body)
+          : {
+              ...{ method: "POST", path, as: api.target.publisher },
+              body: { ...body, to: { channels: [api.channel] } }
+            }
+      },
+      expected: { status: 202, exactly: accepted.body },
+      also: async ({ json }, api) => {
+        const { json: shown } = await api.send(shownAt(api, new URL(json.url).pathname))
+        const startsAt = shown.data.accepted_at + 3_600_000
+        expect(shown.data).toMatchObject({
+          ...{ state: "scheduled", at: new Date(startsAt).toISOString() },
+          expires_at: startsAt + 86_400_000
+        })
+      }
+    })
+  ),
+  ...badDelays.map(([name, delay_seconds]) =>
+    define({
+      name: `refuses a delay of ${name}`,
+      request: (api) => publish(api, { delay_seconds }),
+      expected: { status: 400, errno: 109, details: ["body:delay_seconds"] }
+    })
+  ),
+  define({
+    name: "refuses a delay beside a time",
+    request: (api) => publish(api, { at, delay_seconds: 10 }),
+    expected: { status: 400, errno: 109, details: ["body:delay_seconds"] }
+  }),
+  define<{ readonly id: string; readonly startsAt: string }>({
+    name: "does not move the start of a broadcast whose request is repeated",
+    given: async (api) => {
+      const body = { delay_seconds: 3_600 }
+      const location = await locationOf(api, body, { "idempotency-key": "delayed" })
+      const { json } = await api.send(shownAt(api, location))
+      return { id: idIn(location), startsAt: json.data.at }
+    },
+    request: (api) => publish(api, { delay_seconds: 3_600 }, { "idempotency-key": "delayed" }),
+    expected: (_, { id }) => ({ status: 202, body: { id } }),
+    also: async ({ json }, api, { startsAt }) => {
+      const { json: shown } = await api.send(shownAt(api, new URL(json.url).pathname))
+      expect(shown.data.at).toBe(startsAt)
+    }
+  }),
+  define<string>({
+    name: "refuses the same key for a broadcast with another delay",
+    given: (api) => locationOf(api, { delay_seconds: 3_600 }, { "idempotency-key": "delayed" }),
+    request: (api) => publish(api, { delay_seconds: 3_599 }, { "idempotency-key": "delayed" }),
+    expected: { status: 400, errno: 107, details: ["header:Idempotency-Key"] }
+  })
+]
+
 export const schedules: ReadonlyArray<Case> = [
+  ...delays,
   define({
     name: "accepts a broadcast that starts later",
     request: (api) => publish(api, { data: { n: 1 }, at }),

@@ -14,7 +14,11 @@ const logout = (api: Api, query?: string, userId = api.userId()): Request => ({
   as: api.target.publisher
 })
 
-const nobody = ["nobody", "", ":", "other:abc", "token:abc", "system.Everyone"]
+const nobody = [
+  ...["nobody", "", ":", "other:abc", "token:abc", "system.Everyone"],
+  // A user of a broadcast only (4.16).
+  `pseudonym:${"a".repeat(22)}`
+]
 
 export const users: ReadonlyArray<Case> = [
   define<ReadonlyArray<StoredObject>>({
@@ -76,6 +80,12 @@ export const users: ReadonlyArray<Case> = [
       expect(outer.json.responses[0].status).toBe(403)
       expect((await api.list()).json.data).toHaveLength(1)
     }
+  }),
+  define({
+    name: "tells a caller with the right that they have it",
+    request: (api) => ({ method: "GET", path: "/", as: api.target.publisher }),
+    expected: { status: 200, body: { user: { users: true } } },
+    also: ({ json }) => expect(json.user).not.toHaveProperty("operator")
   }),
   define({
     name: "lets nobody name a user",

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net"
 import type { Page } from "puppeteer-core"
 import { describe, expect, it } from "vitest"
 import webpush from "web-push"
-import { basic, call } from "#test/client.ts"
+import { basic, call, until } from "#test/client.ts"
 import { vapid } from "#test/service.ts"
 import { firefoxPath } from "../browser.ts"
 import { Stage } from "./stage.ts"
@@ -58,6 +58,20 @@ describe.skipIf(firefoxPath === undefined)("client.js checks", () => {
     expect(await load(page, speak("fr"))).toEqual([1, 1])
     expect((await stage.list())[0].locale).toBe("fr")
     expect(await load(page, speak("fr"))).toEqual([0, 0])
+  })
+
+  it("stores a label where there is none, and leaves that of the site", async () => {
+    const page = await stage.enabled()
+    const [{ label, ...rest }] = await stage.list()
+    expect(label).toBe("Firefox on Linux")
+    const store = (data: object) =>
+      call(stage.service.url, "PUT", `/subscriptions/${rest.id}`, stage.user, { data })
+    await store({ ...rest, label: "Kitchen", locale: "fr" })
+    await page.evaluate("push.check()")
+    expect(await stage.list()).toMatchObject([{ label: "Kitchen", locale: rest.locale }])
+    await store(rest)
+    await page.evaluate("push.check()")
+    expect(await stage.list()).toMatchObject([{ label: "Firefox on Linux" }])
   })
 
   it("at once where the service has another address", async () => {
@@ -125,7 +139,12 @@ describe.skipIf(firefoxPath === undefined)("client.js checks", () => {
       window.working = push.${method}()
       undefined
     }`)
-    expect(await page.evaluate("device.busy")).toEqual([true])
+    // enable() works from the user's answer on, which the browser gives a moment later.
+    const busy = await until(
+      async () => (await page.evaluate("device.busy")) as ReadonlyArray<boolean>,
+      ({ length }) => length > 0
+    )
+    expect(busy).toEqual([true])
     await page.evaluate("release(), working")
     expect(await page.evaluate("[push.busy, device.busy.at(-1)]")).toEqual([false, false])
   })

@@ -32,6 +32,7 @@ export interface Stored {
   readonly endpoint: string
   readonly keys: object
   readonly locale?: string
+  readonly label?: string
 }
 
 export interface Shown {

@@ -175,6 +175,26 @@ describe.skipIf(firefoxPath === undefined)("client.js and wishes", () => {
     expect(await stage.record(page)).toMatchObject({ user: null, on: { [stage.user]: true } })
   })
 
+  it("signs out at once between two steps of another wish, which waits no more", async () => {
+    const page = await stage.page()
+    await withoutToken(page)
+    // Called while the subscription is noted: next the wish would wait for the token.
+    await page.evaluate(`new Promise((resolve) => {
+      const { put } = IDBObjectStore.prototype
+      IDBObjectStore.prototype.put = function (record, ...rest) {
+        if (record.endpoint && !window.signingOut) {
+          window.signingOut = ${signOut}
+          resolve()
+        }
+        return put.call(this, record, ...rest)
+      }
+      push.enable()
+    })`)
+    expect(await page.evaluate("signingOut")).toEqual(["off", true])
+    expect(await stage.endpoint(page)).toBeNull()
+    expect((await stage.record(page)).user).toBeNull()
+  })
+
   it("signs out at once while other pages have the lock or wait for it", async () => {
     const page = await stage.enabled()
     await stage.age(page)

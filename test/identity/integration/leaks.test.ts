@@ -1,11 +1,14 @@
 // Tokens, mail addresses and authorization codes appear nowhere: each policy, when it works and
 // when it fails, in front of two gateways that log all that they can.
+import { randomUUID } from "node:crypto"
 import { connect } from "@nats-io/transport-node"
 import { SignJWT } from "jose"
+import { request } from "undici"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { follow, get, keep } from "#test/identity/cookies.ts"
 import {
   configured,
+  consolePage,
   type EveryPolicy,
   page,
   proxySecret,
@@ -76,8 +79,8 @@ const act = async (headers: Headers) => {
 }
 
 const seconds = () => Math.floor(Date.now() / 1000)
-const signed = (sub: string, exp = seconds() + 60) =>
-  new SignJWT({ sub, aud: "bellcast", exp, groups: [address] })
+const signed = (sub: string, exp = seconds() + 60, jti?: string) =>
+  new SignJWT({ sub, aud: "bellcast", exp, iat: seconds(), groups: [address], ...(jti && { jti }) })
     .setProtectedHeader({ alg: "HS256" })
     .sign(Buffer.from(siteSecret))
 
@@ -199,6 +202,44 @@ describe("nothing secret is left behind", () => {
     const searched = await nothingIsFound()
     expect(searched.get("audit")).toContain("portier:")
     expect(searched.get("stream KV_bellcast_cache")).toContain("session.")
+  })
+
+  it("by logins that return to the console, which needs no setting beside its own", async () => {
+    const cookies = new Map<string, string>()
+    const to = encodeURIComponent(`${consolePage}#token=`)
+    const first = keep(await send({}, `/openid/openid/login?callback=${to}`), cookies)
+    const location = await follow(first, all.issuer.issuer, new Map())
+    used(location.searchParams.get("code")!)
+    const returned = (await get(location.href, cookies)).headers.get("location")!
+    expect(returned).toContain(`${consolePage}#token=`)
+    expect(await act({ authorization: `Bearer ${used(returned.split("=")[1]!)}` })).toBe(202)
+    const asked = new URLSearchParams({ email: address, redirect: `${consolePage}#token=` })
+    expect((await send({}, `/portier/login?${asked}`)).status).toBe(200)
+    await nothingIsFound()
+  })
+
+  it("by links to the console, and by their sessions", async () => {
+    const link = async () => used(await signed(address, seconds() + 60, randomUUID()))
+    const [token, late] = [await link(), used(await signed(address, seconds() - 1, randomUUID()))]
+    const headers = { host: new URL(consolePage).host, "content-type": "application/json" }
+    const exchange = async (given: string) => {
+      const url = `${all.service.url}/console/session`
+      const body = JSON.stringify({ data: { token: given } })
+      const { body: response, statusCode } = await request(url, { method: "POST", headers, body })
+      const text = await response.text()
+      if (statusCode >= 400) errors.push(text)
+      return statusCode < 400 ? (JSON.parse(text) as { data: { token: string } }).data.token : ""
+    }
+    const session = used(await exchange(token))
+    for (const wrong of [token, late, `${token}x`, session]) expect(await exchange(wrong)).toBe("")
+    expect(await act({ authorization: `Bearer ${session}` })).toBe(202)
+    expect(await act({ authorization: `Bearer ${session}0` })).toBe(401)
+    const lost = used(`console_signed-lost_${"0123456789abcdef".repeat(4)}`)
+    const asked = all.asked.requests.length
+    expect(await act({ authorization: `Bearer ${lost}` })).toBe(401)
+    expect(all.asked.requests).toHaveLength(asked)
+    const searched = await nothingIsFound()
+    expect(searched.get("log 1")).toContain("login at the console")
   })
 
   it("by query strings, wherever a client puts a secret into one", async () => {

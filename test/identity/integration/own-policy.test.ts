@@ -66,7 +66,8 @@ describe("policies of an operator", () => {
   it("know the users of the module in the document, with their groups", async () => {
     expect(await userOf("Acme 5ecret")).toEqual({
       id: "acme:alice",
-      principals: ["acme:alice", "system.Everyone", "system.Authenticated", "group:acme:editor"]
+      principals: ["acme:alice", "system.Everyone", "system.Authenticated", "group:acme:editor"],
+      users: true
     })
     expect(await userOf("aCME   5ecret")).toMatchObject({ id: "acme:alice" })
     expect(await userOf("Acme wrong")).toBeUndefined()

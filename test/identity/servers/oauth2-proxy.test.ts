@@ -1,81 +1,16 @@
-// The policy proxy behind a real oauth2-proxy, with its configuration and command as they stand in
-// the document, in front of a certified issuer.
-import { existsSync } from "node:fs"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+// The policy proxy behind a real oauth2-proxy, in front of a certified issuer.
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { follow, get, keep } from "#test/identity/cookies.ts"
-import { blocksOf, sectionsOf, settingsIn } from "#test/identity/document.ts"
-import { clientSecret, type OidcProvider, startOidcProvider } from "#test/identity/oidc-provider.ts"
-import { startNats, type TestNats } from "#test/nats.ts"
-import { claimPort } from "#test/ports.ts"
-import { type Service, startService } from "#test/service.ts"
-import { type Program, startProgram } from "./program.ts"
+import type { OidcProvider } from "#test/identity/oidc-provider.ts"
+import type { Service } from "#test/service.ts"
+import { missingProxy, startBehindProxy } from "./oauth2-proxy.ts"
 
-const program = fileURLToPath(
-  new URL("../../../.tools/oauth2-proxy/7.8.1/oauth2-proxy", import.meta.url)
-)
-const isMissing = !existsSync(program)
-if (isMissing)
-  process.stderr.write("skipped: oauth2-proxy is missing: make test-identity builds it with Go\n")
+if (missingProxy !== undefined) process.stderr.write(`skipped: ${missingProxy}\n`)
 
-const section = sectionsOf("src/identity/policies/README.md").get("oauth2-proxy")!
-const proxySecret = "a-secret-of-the-proxy-of-thirty-two-bytes"
-
-let nats: TestNats
+const opened = new AsyncDisposableStack()
 let issuer: OidcProvider
 let service: Service
-let proxy: Program | undefined
-let folder: string
 let url: string
-
-/** Starts oauth2-proxy as the section says, by http and with the addresses of the test. */
-const startProxy = async (port: number): Promise<Program> => {
-  const [yaml] = blocksOf(section, "yaml")
-  const command = blocksOf(section, "sh").find((block) => block.startsWith("export "))
-  const configuration = yaml!
-    .replace("127.0.0.1:4180", `127.0.0.1:${port}`)
-    .replace("push-proxy", "page")
-    .replace("https://login.example.org/realms/site", issuer.issuer)
-    .replace("http://127.0.0.1:9999", `http://127.0.0.1:${service.port}`)
-  await writeFile(join(folder, "oauth2-proxy.yaml"), configuration)
-  const script = command!
-    .replace("CLIENT_SECRET=...", `CLIENT_SECRET='${clientSecret}'`)
-    .replace("PROXY_SECRET=...", `PROXY_SECRET=${proxySecret}`)
-    .replace("https://push.example.org", `http://127.0.0.1:${port}`)
-    .replace("\noauth2-proxy", `\ncd ${folder}; exec ${program} --cookie-secure=false`)
-  const isUp = async () => (await fetch(`http://127.0.0.1:${port}/ping`)).ok
-  return startProgram({ command: "sh", args: ["-c", script], isUp, startMillisMax: 20_000 })
-}
-
-const startAll = async () => {
-  const port = await claimPort()
-  url = `http://127.0.0.1:${port}`
-  ;[nats, issuer, folder] = await Promise.all([
-    startNats(),
-    startOidcProvider([`${url}/oauth2/callback`]),
-    mkdtemp(join(tmpdir(), "bellcast-"))
-  ])
-  const settings = {
-    ...settingsIn(section)[0]!,
-    BELLCAST_AUTH_PROXY_SECRET: proxySecret,
-    BELLCAST_CORS_ORIGINS: url,
-    BELLCAST_HTTP_SCHEME: "http",
-    BELLCAST_HTTP_HOST: new URL(url).host
-  }
-  const roles = "gateway,projection,fanout"
-  service = await startService({ natsUrl: nats.url, roles, env: settings })
-  proxy = await startProxy(port)
-}
-
-const stopAll = async () => {
-  await proxy?.[Symbol.asyncDispose]()
-  await service.stop()
-  await Promise.all([issuer, nats].map((each) => each[Symbol.asyncDispose]()))
-  await rm(folder, { recursive: true, force: true })
-}
 
 /** The cookies of a browser that has logged in. */
 const loggedIn = async () => {
@@ -89,13 +24,13 @@ const loggedIn = async () => {
 const send = (headers: Readonly<Record<string, string>>, path: string, method = "GET") =>
   fetch(`${url}/v1${path}`, { method, headers, redirect: "manual" })
 
-describe.skipIf(isMissing)("behind oauth2-proxy", () => {
+describe.skipIf(missingProxy !== undefined)("behind oauth2-proxy", () => {
   let cookie: string
   beforeAll(async () => {
-    await startAll()
+    ;({ issuer, service, url } = await startBehindProxy(opened))
     cookie = await loggedIn()
   })
-  afterAll(stopAll)
+  afterAll(() => opened.disposeAsync())
 
   it("a user who logged in has the id and the groups of the issuer", async () => {
     const root = await send({ cookie }, "/")

@@ -67,14 +67,14 @@ const put = (
   channels: ReadonlyArray<string> = ["news*"],
   rights: Rights = {}
 ): AccessTokenCommand => ({
-  type: "token.put/1",
+  type: "token.put",
   hash: "h",
   channels,
   ...rights,
   expiresAt: 100,
   at: 10
 })
-const drop: AccessTokenCommand = { type: "token.delete/1", hash: "h", at: 20 }
+const drop: AccessTokenCommand = { type: "token.delete", hash: "h", at: 20 }
 const made: AccessToken = {
   v: 1,
   seq: 3,

@@ -9,7 +9,7 @@ import { invalidToken, known } from "#identity/verdict.ts"
 import { Failures } from "#identity/verification/failures.ts"
 import { Verifications } from "#identity/verification/verifications.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
+import { makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
 
 const start = 1_800_000_000_000
 const hour = 3_600_000
@@ -36,7 +36,12 @@ const services = Verifications.layer.pipe(
   Layer.provide(Failures.layer),
   Layer.provide(IdentitySettings.layer),
   Layer.provide(Settings.layer),
-  Layer.provide(Layer.succeed(Buckets, makeMemoryBuckets().buckets)),
+  Layer.provide(
+    Layer.effect(
+      Buckets,
+      Effect.map(makeDiskBuckets, ({ buckets }) => buckets)
+    )
+  ),
   Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))
 )
 const asker = { address: "192.0.2.1", patienceMillis: 1_000 }

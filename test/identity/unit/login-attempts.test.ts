@@ -8,7 +8,7 @@ import { openidPages } from "#identity/login/openid-login.ts"
 import { IdentitySettings } from "#identity/settings.ts"
 import { IdentityUnavailable, invalidToken } from "#identity/verdict.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
+import { makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
 
 const issuer = "https://login.example.org"
 const keys = Effect.succeed({
@@ -34,7 +34,13 @@ const login = {
 }
 const services = Layer.merge(
   IdentitySettings.layer,
-  Layer.merge(Settings.layer, Layer.succeed(Buckets, makeMemoryBuckets().buckets))
+  Layer.merge(
+    Settings.layer,
+    Layer.effect(
+      Buckets,
+      Effect.map(makeDiskBuckets, ({ buckets }) => buckets)
+    )
+  )
 ).pipe(
   Layer.provide(
     ConfigProvider.layer(

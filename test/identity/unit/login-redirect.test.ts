@@ -16,6 +16,15 @@ describe("a login", () => {
   ])
     it(`may return to ${allowed}`, () => assert.isUndefined(redirectFault(allowed, hosts)))
 
+  it("may return to the console with any fragment, and to nothing else on its host", () => {
+    const page = "https://desk.example.org/v1/console/"
+    for (const text of [page, `${page}#token=`])
+      assert.isUndefined(redirectFault(text, hosts, page))
+    for (const text of [`${page}x`, `${page}?a=b`, "https://desk.example.org/", `${page}../`, ""])
+      assert.isString(redirectFault(text, hosts, page))
+    assert.isString(redirectFault(page, hosts))
+  })
+
   for (const refused of [
     "",
     "/page",

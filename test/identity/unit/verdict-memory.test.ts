@@ -9,7 +9,7 @@ import { Failures } from "#identity/verification/failures.ts"
 import { Verifications } from "#identity/verification/verifications.ts"
 import { CacheMemory, Caches, unusedSweeps } from "#memory/cache-memory.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { makeMemoryBuckets } from "#nats/kv/memory-buckets.ts"
+import { makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
 
 const bytesMax = 4 * 1024 ** 2
 const asker = { address: "192.0.2.1", patienceMillis: 1_000 }
@@ -22,7 +22,12 @@ it.live("is bounded by the budget, holds the tokens in use, and is given back", 
     Layer.provide(IdentitySettings.layer),
     Layer.provide(Settings.layer),
     Layer.provide(Layer.succeed(Caches, caches)),
-    Layer.provide(Layer.succeed(Buckets, makeMemoryBuckets().buckets)),
+    Layer.provide(
+      Layer.effect(
+        Buckets,
+        Effect.map(makeDiskBuckets, ({ buckets }) => buckets)
+      )
+    ),
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))
   )
   let verifications = 0

@@ -37,11 +37,15 @@ const acme = `export default {
 
 type Url = { readonly url: string }
 
+/** The page of the console, to which logins may return without a setting of their own. */
+export const consolePage = "http://localhost:4999/v1/console/"
+
 const environment = (port: number, asked: Url, issuer: string) => ({
   BELLCAST_LOG_LEVEL: "trace",
   BELLCAST_TRUSTED_PROXIES: "127.0.0.1",
   BELLCAST_HTTP_SCHEME: "http",
   BELLCAST_HTTP_HOST: `127.0.0.1:${port}`,
+  BELLCAST_CONSOLE_ORIGIN: new URL(consolePage).origin,
   BELLCAST_AUTH_POLICIES:
     "broken=./broken.mjs acme=./acme.mjs token oauth oauth-accounts openid signed proxy portier " +
     "basicauth",

@@ -1,5 +1,6 @@
 // The certified oidc-provider on loopback: an issuer with the authorization code flow, JWT access
-// tokens, introspection of opaque ones, and keys that change. It logs alice in without asking.
+// tokens, introspection of opaque ones, and keys that change. Logs in one user, at first alice,
+// without asking.
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -12,6 +13,8 @@ export interface OidcProvider extends AsyncDisposable {
   readonly issuer: string
   /** The next tokens are signed by a new key; the former one is not published any more. */
   readonly rotate: (algorithm: Algorithm) => Promise<void>
+  /** Browsers without a session here are this user from now on. */
+  readonly logsIn: (user: string) => void
   /** Paths of all requests. */
   readonly requests: ReadonlyArray<string>
 }
@@ -117,10 +120,11 @@ export const startOidcProvider = async (
 ): Promise<OidcProvider> => {
   let provider: Provider
   const requests: Array<string> = []
+  let accountId = "alice"
   const respond = async (request: IncomingMessage, response: ServerResponse) => {
     requests.push(request.url ?? "")
     if (request.url?.startsWith("/interaction/"))
-      await provider.interactionFinished(request, response, { login: { accountId: "alice" } })
+      await provider.interactionFinished(request, response, { login: { accountId } })
     else await provider.callback()(request, response)
   }
   const server = createServer((request, response) => void respond(request, response))
@@ -133,6 +137,9 @@ export const startOidcProvider = async (
   return {
     issuer,
     rotate,
+    logsIn: (user) => {
+      accountId = user
+    },
     requests,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()

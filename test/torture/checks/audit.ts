@@ -1,5 +1,5 @@
 // `bellcast audit` shows of a broadcast what the rig reads in WORK.
-import { directToken } from "#streams/tokens.ts"
+import { isDirect } from "#streams/tokens.ts"
 import { broadcastsOf, type Check, few } from "./check.ts"
 import { bellcast } from "./cli.ts"
 
@@ -21,7 +21,7 @@ export const audit: Check = {
     const result = JSON.parse(await bellcast(look.natsUrl, "audit", String(id), "--json"))
     const rows: ReadonlyArray<Row> = result.pushes
     const violations: Array<string> = []
-    if (result.channel !== (channel === directToken ? undefined : channel))
+    if (result.channel !== (isDirect(channel) ? undefined : channel))
       violations.push(`audit ${id}: channel ${result.channel}`)
     if (rows.length !== pushes.size)
       violations.push(`audit ${id}: ${rows.length} pushes, not ${pushes.size}`)

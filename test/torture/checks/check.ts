@@ -64,11 +64,11 @@ export const few = (violations: ReadonlyArray<string>, max = 5): ReadonlyArray<s
 /** Projections, and replicas of a cluster, may be behind for a moment. */
 const patienceMillis = 20_000
 
-/** Repeats a check until it finds nothing, for 20 s at most. */
-export const patient = ({ name, run }: Check): Check => ({
+/** Repeats a check until it finds nothing, for 20 s at most unless said otherwise. */
+export const patient = ({ name, run }: Check, millis = patienceMillis): Check => ({
   name,
   run: async (look) => {
-    const deadline = performance.now() + patienceMillis
+    const deadline = performance.now() + millis
     while (true) {
       const violations = await run(look)
       if (violations.length === 0 || performance.now() > deadline) return violations

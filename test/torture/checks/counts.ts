@@ -1,5 +1,5 @@
 // What the HTTP API says of broadcasts and channels is what WORK has and what the model knows.
-import { channelToken, directToken } from "#streams/tokens.ts"
+import { channelToken, isDirect } from "#streams/tokens.ts"
 import { claimOf } from "../model/audience.ts"
 import { type Broadcast, isIn, type Model, type User } from "../model/model.ts"
 import type { RecordedBroadcast } from "../model/recorded.ts"
@@ -27,10 +27,9 @@ const withoutOf = (broadcast: Broadcast): readonly [number, number] => {
 const countsOfBroadcast = async (look: Look, recorded: RecordedBroadcast) => {
   const broadcast = look.model.broadcasts.get(recorded.marker ?? "")!
   const path = `/channels/${encodeURIComponent(recorded.channel)}/broadcasts/${recorded.id}`
-  const asked =
-    recorded.channel === directToken
-      ? { method: "NATS", path: "broadcast", body: { broadcast: String(recorded.id) } }
-      : { method: "GET", path, user: "publisher" }
+  const asked = isDirect(recorded.channel)
+    ? { method: "NATS", path: "broadcast", body: { broadcast: String(recorded.id) } }
+    : { method: "GET", path, user: "publisher" }
   const response = await look.gateways.until(asked, [200], AbortSignal.timeout(20_000))
   const data = response?.body?.data
   if (data === undefined) return [`GET broadcast ${recorded.id}: no response in 20 s`]

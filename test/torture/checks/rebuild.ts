@@ -9,7 +9,8 @@ const buckets = [
   "bellcast_registrations",
   "bellcast_channels",
   "bellcast_broadcasts",
-  "bellcast_permissions"
+  "bellcast_permissions",
+  "bellcast_drafts"
 ] as const
 
 /**

@@ -76,6 +76,8 @@ const settingsOf = ({ nodes, permits, vapid }: FleetOptions) => ({
   // An hour of outcomes: 40 minutes take 256 MiB.
   BELLCAST_WORK_BYTES_MAX: String(1024 ** 3),
   BELLCAST_UNRECORDED_PUSHES_MAX: String(permits),
+  // Empty: the default.
+  BELLCAST_DELIVERY_PROCESSES: process.env["PROCESSES"] ?? "",
   BELLCAST_RETRY_BASE_MILLIS: "500",
   BELLCAST_BREAKER_OPEN_MILLIS: "3000",
   BELLCAST_PUSH_TIMEOUT_MILLIS: "5000"

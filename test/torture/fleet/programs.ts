@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
 /** An earlier commit that stores in the present form (`storedForm`). */
-const formerCommit = "103f13fab7041a53328d61c34cb73d5fcfddd4c9"
+const formerCommit = "b9e462aa8cf9b3e2920a622ac5e3fd9762ca6b0b"
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", thisProgram, ...args], {
@@ -27,18 +27,14 @@ export const versionOf = (): string => {
 
 /**
  * Unpacks that commit into a folder beside this checkout's packages, makes its files for browsers,
- * and returns the folder; or undefined where its commit is not in the clone.
+ * and returns the folder. Throws where its commit is not in the clone, or needs other packages.
  */
-export const unpackFormer = (folder: string): string | undefined => {
-  try {
-    const target = join(folder, "former")
-    const archive = git("archive", formerCommit, "src", "streams", "package.json", "tsconfig.json")
-    mkdirSync(target, { recursive: true })
-    execFileSync("tar", ["-x", "-C", target], { input: archive })
-    symlinkSync(join(thisProgram, "node_modules"), join(target, "node_modules"))
-    execFileSync(process.execPath, [join(target, "src/browser/build.ts")])
-    return target
-  } catch {
-    return undefined
-  }
+export const unpackFormer = (folder: string): string => {
+  const target = join(folder, "former")
+  const archive = git("archive", formerCommit, "src", "streams", "package.json", "tsconfig.json")
+  mkdirSync(target, { recursive: true })
+  execFileSync("tar", ["-x", "-C", target], { input: archive })
+  symlinkSync(join(thisProgram, "node_modules"), join(target, "node_modules"))
+  execFileSync(process.execPath, [join(target, "src/browser/build.ts")])
+  return target
 }

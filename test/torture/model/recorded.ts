@@ -1,6 +1,6 @@
 // What the service has recorded in LOG and WORK, read past it and counted by the rig's own rules.
 import type { JsMsg } from "@nats-io/jetstream"
-import { decodeMessage } from "#domain/messages.ts"
+import { decodeMessage } from "#domain/messages/forms.ts"
 import type { PushResult } from "#domain/outcome.ts"
 import { filters, parseBroadcast, parseOfBroadcast, parseSubscription } from "#streams/subjects.ts"
 import { decodeToken } from "#streams/tokens.ts"
@@ -25,7 +25,7 @@ export interface RecordedPush {
 
 export interface RecordedBroadcast {
   readonly id: number
-  /** The name of a channel, or `directToken`. */
+  /** The name of a channel, or what stands for several. */
   readonly channel: string
   readonly marker: string | undefined
   /** By pseudonym and subscription. */
@@ -86,7 +86,7 @@ const isFailure = ({ attempt, fate, reason }: PushResult): boolean =>
 const takeOutcome = (
   broadcast: RecordedBroadcast,
   of: "shard" | "push",
-  message: Extract<ReturnType<typeof decodeMessage>, { type: "outcome/1" }>
+  message: Extract<ReturnType<typeof decodeMessage>, { type: "outcome" }>
 ) => {
   broadcast.accepted += message.pushes
   broadcast.withoutSubscription += message.withoutSubscription ?? 0
@@ -139,19 +139,19 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     const broadcast = broadcasts.get(Number(rejected?.[1]))
     if (broadcast !== undefined) broadcast.rejected = true
     const fact = decoded(message)
-    if (fact.type === "broadcast.finished/1") finished.add(fact.broadcast)
-    if (fact.type === "broadcast.started/1") {
+    if (fact.type === "broadcast.finished") finished.add(fact.broadcast)
+    if (fact.type === "broadcast.started") {
       const start = { at: message.time.getTime(), dueAt: Date.parse(fact.schedule.at) }
       broadcasts.get(fact.broadcast)?.starts.push({ seq: message.seq, ...start })
     }
-    if (fact.type === "broadcast.paused/1" && fact.because !== undefined)
+    if (fact.type === "broadcast.paused" && fact.because !== undefined)
       broadcasts.get(fact.broadcast)?.ownPauses.push({ run: fact.run, ...fact.because })
     const keyOf = (id: string) => `${parseSubscription(message.subject)}.${id}`
     const end = (id: string, why: string) => removals.set(keyOf(id), why)
-    if (fact.type === "subscription.put/1") stored.set(keyOf(fact.id), message.seq)
-    if (fact.type === "subscription.gone/1") end(fact.id, `gone: ${fact.cause}`)
-    if (fact.type === "subscription.suspended/1") end(fact.id, `suspended: ${fact.cause}`)
-    if (fact.type === "subscription.moved/1") for (const { id } of fact.moved) end(id, "moved")
+    if (fact.type === "subscription.put") stored.set(keyOf(fact.id), message.seq)
+    if (fact.type === "subscription.gone") end(fact.id, `gone: ${fact.cause}`)
+    if (fact.type === "subscription.suspended") end(fact.id, `suspended: ${fact.cause}`)
+    if (fact.type === "subscription.moved") for (const { id } of fact.moved) end(id, "moved")
   }
 
   /** Of broadcasts that are in LOG beyond the end of the last read. */
@@ -166,8 +166,8 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
       return
     }
     const of = decoded(message)
-    if (of.type === "plan/1") broadcast.planned = true
-    if (of.type === "outcome/1") takeOutcome(broadcast, place.of, of)
+    if (of.type === "plan") broadcast.planned = true
+    if (of.type === "outcome") takeOutcome(broadcast, place.of, of)
   }
 
   /** In the order of WORK, before what comes after them. */

@@ -1,0 +1,253 @@
+// Keeps a draft: what was typed here, and what the service has stored. Stores what was typed at
+// most every 10 s, over the form that it was typed on and no other: another person's change is
+// shown, and replaced by an answer only. A copy of what is not stored stays in this tab, so neither
+// a login that ends nor a reload loses it.
+import { Problem } from "../api/client.ts"
+import { newDraftId, newTag, readDraft, type StoredDraft, storeDraft } from "../api/drafts.ts"
+import { session, sessions } from "../api/session.ts"
+import type { Draft, DraftData } from "../api/shapes.ts"
+import { problemOf, report } from "../parts/report.ts"
+import { Store } from "../state/store.ts"
+import { dataOf, isSame } from "./changes.ts"
+
+const storedEveryMillis = 10_000
+/** Typing pauses: what was typed is stored soon where nothing was stored for long. */
+const soonMillis = 2_000
+
+export interface Kept {
+  readonly phase: "loading" | "ready" | "missing"
+  readonly data: DraftData
+  /** The typed form differs from the stored one. */
+  readonly isChanged: boolean
+  readonly isStoring: boolean
+  readonly stored: StoredDraft | undefined
+  /** When the service stored or showed the draft last, by the clock of this machine. */
+  readonly storedAt: number | undefined
+  /** Another person's form, which waits for an answer. */
+  readonly theirs: StoredDraft | undefined
+  /** Somebody else's change was taken over, as nothing was typed here meanwhile. */
+  readonly taken: Draft | undefined
+  readonly problem: Problem | undefined
+}
+
+const begin: Kept = {
+  phase: "loading",
+  data: {},
+  isChanged: false,
+  isStoring: false,
+  stored: undefined,
+  storedAt: undefined,
+  theirs: undefined,
+  taken: undefined,
+  problem: undefined
+}
+
+/** A new draft is empty but for its story, so that a correction of it can replace it. */
+const emptyDraft = (): DraftData => ({
+  data: { web_push: 8030, notification: { tag: newTag() } as never }
+})
+
+interface Backup {
+  readonly data: DraftData
+  readonly etag: string | undefined
+}
+
+const begunPlace = (user: string): string => `bellcast-console-new-draft ${user}`
+
+/** Marks an id as that of a draft that this tab begins: the service does not know it yet. */
+export const beginDraft = (): string => {
+  const id = newDraftId()
+  sessionStorage.setItem(begunPlace(session().user), id)
+  return id
+}
+
+export class DraftKeeper extends Store<Kept> {
+  readonly id: string
+  /** The person who types here. Nothing of it is stored in the name of anybody else. */
+  readonly #user = session().user
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #running: Promise<void> | undefined
+  #triedAt = 0
+  #isLeft = false
+
+  constructor(id: string) {
+    super(begin)
+    this.id = id
+  }
+
+  #show(members: Partial<Kept>): void {
+    this.set({ ...this.value, ...members })
+  }
+
+  get #backupPlace(): string {
+    return `bellcast-console-unsaved ${this.#user} ${this.id}`
+  }
+
+  #backup(): Backup | undefined {
+    try {
+      return JSON.parse(sessionStorage.getItem(this.#backupPlace) ?? "") as Backup
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Reads the draft, and what an earlier load of this page could not store. */
+  async load(): Promise<void> {
+    this.#show({ phase: "loading", problem: undefined })
+    const backup = this.#backup()
+    // The service does not know it yet: nothing of it was ever stored.
+    if (sessionStorage.getItem(begunPlace(this.#user)) === this.id) return this.#begin(backup?.data)
+    try {
+      const found = await readDraft(this.id)
+      this.#take(found)
+      if (backup === undefined || isSame(backup.data, dataOf(found.draft))) this.#backUp()
+      else this.#restore(backup, found)
+    } catch (cause) {
+      const problem = problemOf(cause)
+      if (problem.status !== 404) this.#show({ problem })
+      else if (backup === undefined || backup.etag !== undefined) this.#show({ phase: "missing" })
+      else this.#begin(backup.data)
+    }
+  }
+
+  #begin(data = emptyDraft()): void {
+    const isChanged = this.#backup() !== undefined
+    this.#show({ phase: "ready", data, isChanged })
+    if (isChanged) this.#schedule()
+  }
+
+  #restore(backup: Backup, found: StoredDraft): void {
+    const theirs = backup.etag === found.etag ? undefined : found
+    this.#show({ data: backup.data, isChanged: true, theirs })
+    this.#schedule()
+  }
+
+  #take(stored: StoredDraft): void {
+    this.#show({
+      phase: "ready",
+      data: dataOf(stored.draft),
+      stored,
+      storedAt: Date.now(),
+      isChanged: false,
+      theirs: undefined,
+      problem: undefined
+    })
+  }
+
+  change(change: (data: DraftData) => DraftData): void {
+    const data = change(this.value.data)
+    const { stored } = this.value
+    const isChanged = stored === undefined || !isSame(data, dataOf(stored.draft))
+    this.#show({ data, isChanged, taken: undefined })
+    this.#backUp()
+    this.#schedule()
+  }
+
+  #backUp(): void {
+    const { data, isChanged, stored } = this.value
+    const backup: Backup = { data, etag: stored?.etag }
+    if (isChanged) sessionStorage.setItem(this.#backupPlace, JSON.stringify(backup))
+    else sessionStorage.removeItem(this.#backupPlace)
+  }
+
+  #schedule(): void {
+    const { isChanged, theirs } = this.value
+    if (this.#timer !== undefined || !isChanged || theirs !== undefined || this.#isLeft) return
+    const wait = Math.max(soonMillis, this.#triedAt + storedEveryMillis - Date.now())
+    this.#timer = setTimeout(() => void this.store(), wait)
+  }
+
+  /** Stores what was typed, at once. Resolves when it is stored, or cannot be now. */
+  async store(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    // What was typed while a request was under way needs another one.
+    while (this.#running !== undefined) await this.#running
+    const { isChanged, phase, theirs } = this.value
+    if (!isChanged || phase !== "ready" || theirs !== undefined) return
+    if (sessions.value.session?.user !== this.#user) return
+    this.#running = this.#put().finally(() => {
+      this.#running = undefined
+      this.#schedule()
+    })
+    await this.#running
+  }
+
+  async #put(): Promise<void> {
+    const { data, stored } = this.value
+    this.#triedAt = Date.now()
+    this.#show({ isStoring: true })
+    try {
+      this.#stored(data, await storeDraft(this.id, data, stored?.etag))
+    } catch (cause) {
+      const problem = problemOf(cause)
+      if (problem.code === "modified-meanwhile") await this.#compare(data)
+      else this.#show({ problem, isStoring: false })
+      // On the next screen nobody sees this one's problem.
+      if (this.#isLeft) report(problem)
+    }
+  }
+
+  /** The service may write ids of users in another way: what it stored counts. */
+  #stored(sent: DraftData, stored: StoredDraft): void {
+    const { data } = this.value
+    const isChanged = !isSame(data, sent)
+    if (sessionStorage.getItem(begunPlace(this.#user)) === this.id)
+      sessionStorage.removeItem(begunPlace(this.#user))
+    this.#show({
+      stored,
+      storedAt: Date.now(),
+      isChanged,
+      isStoring: false,
+      problem: undefined,
+      ...(isChanged ? {} : { data: dataOf(stored.draft) })
+    })
+    this.#backUp()
+  }
+
+  /** Another form is stored: that of somebody else, or ours, whose response was lost. */
+  async #compare(sent: DraftData): Promise<void> {
+    try {
+      const found = await readDraft(this.id)
+      if (isSame(dataOf(found.draft), sent)) this.#stored(sent, found)
+      else this.#show({ theirs: found, isStoring: false, problem: undefined })
+    } catch (cause) {
+      this.#show({ problem: problemOf(cause), isStoring: false })
+    }
+  }
+
+  /** Looks whether somebody else changed the draft. */
+  async look(): Promise<void> {
+    const { isStoring, phase, stored, theirs } = this.value
+    if (phase !== "ready" || stored === undefined || isStoring || theirs !== undefined) return
+    const found = await readDraft(this.id).catch(() => undefined)
+    const now = this.value
+    if (found === undefined || found.etag === now.stored?.etag || now.isStoring) return
+    if (now.isChanged) return this.#show({ theirs: found })
+    this.#take(found)
+    this.#show({ taken: found.draft })
+  }
+
+  /** The answer to the question whose form counts. */
+  async answer(whose: "mine" | "theirs"): Promise<void> {
+    const { data, theirs } = this.value
+    if (theirs === undefined) return
+    this.#take(theirs)
+    if (whose === "mine") this.#show({ data, isChanged: true })
+    this.#backUp()
+    await this.store()
+  }
+
+  dismissTaken(): void {
+    this.#show({ taken: undefined })
+  }
+
+  /** The screen is left: what was typed is stored once more. */
+  leave(): void {
+    void this.store()
+    this.#isLeft = true
+  }
+}
+
+/** A problem that says that there is no such draft, for screens that show one. */
+export const missingProblem = (): Problem => new Problem("unknown-object", 404)

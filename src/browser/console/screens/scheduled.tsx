@@ -1,0 +1,131 @@
+// The two actions on a scheduled notification: edit it in place, or take it back.
+import { useState } from "preact/hooks"
+import { changeBroadcast, readBroadcast } from "../api/broadcasts.ts"
+import { Problem } from "../api/client.ts"
+import { deleteDraft, draftOf, isHidden, newDraftId, storeDraft } from "../api/drafts.ts"
+import type { Broadcast, WholeBroadcast } from "../api/shapes.ts"
+import { Button, ButtonLink } from "../parts/button.tsx"
+import { Dialog } from "../parts/dialog.tsx"
+import { Pen, Undo } from "../parts/icons.tsx"
+import { Awaited, useLoad } from "../parts/load.tsx"
+import { ProblemBox } from "../parts/problem.tsx"
+import { problemOf } from "../parts/report.ts"
+import { address, go } from "../state/route.ts"
+import { t } from "../words/language.ts"
+import { hiddenText, lacksText } from "./duplicate.tsx"
+import { titleOf } from "./rows.tsx"
+
+/** The sending began meanwhile, and to cancel it now would stop it half way. */
+const demandScheduled = async (id: string): Promise<WholeBroadcast> => {
+  const broadcast = await readBroadcast(id)
+  const { state } = broadcast
+  if (state !== "scheduled") throw new Problem("impossible-state", 409, "", { state })
+  return broadcast
+}
+
+/** Makes the draft first: at no moment is the text nowhere. Returns the id of the draft. */
+const unschedule = async (id: string): Promise<string> => {
+  const draft = newDraftId()
+  const { etag } = await storeDraft(draft, draftOf(await demandScheduled(id)))
+  try {
+    await demandScheduled(id)
+    await changeBroadcast(id, { state: "cancelled" })
+  } catch (cause) {
+    await deleteDraft(draft, etag).catch(() => {})
+    throw cause
+  }
+  return draft
+}
+
+interface ScheduledProps {
+  readonly broadcast: Broadcast
+  /** Something changed: the list is old. */
+  readonly onChange: () => void
+}
+
+/** `isQuiet`: in a row of a list. */
+export const ScheduledActions = (props: ScheduledProps & { readonly isQuiet?: boolean }) => {
+  const { broadcast, isQuiet } = props
+  return (
+    <>
+      <ButtonLink
+        kind={isQuiet ? "quiet" : "plain"}
+        icon={Pen}
+        name={t("editNamed", { title: titleOf(broadcast) })}
+        to={address("broadcast", broadcast.id, "edit")}
+      >
+        {t("edit")}
+      </ButtonLink>
+      <Unschedule {...props} />
+    </>
+  )
+}
+
+export const Unschedule = ({ broadcast, onChange }: ScheduledProps) => {
+  const [isAsking, ask] = useState(false)
+  return (
+    <>
+      <Button
+        kind="quiet danger"
+        icon={Undo}
+        name={t("unscheduleNamed", { title: titleOf(broadcast) })}
+        onPress={() => ask(true)}
+      >
+        {t("unschedule")}
+      </Button>
+      {isAsking && (
+        <Question broadcast={broadcast} onChange={onChange} onClose={() => ask(false)} />
+      )}
+    </>
+  )
+}
+
+interface QuestionProps extends ScheduledProps {
+  readonly onClose: () => void
+}
+
+const Question = ({ broadcast, onChange, onClose }: QuestionProps) => {
+  const { id } = broadcast
+  const whole = useLoad((signal) => readBroadcast(id, signal), [id])
+  const [problem, setProblem] = useState<Problem>()
+  const toDraft = async () => {
+    const draft = await unschedule(id)
+    onClose()
+    go("draft", draft)
+  }
+  /** Of a letter whose text the caller does not see there is no draft to make. */
+  const callOff = async () => {
+    await demandScheduled(id)
+    await changeBroadcast(id, { state: "cancelled" })
+    onClose()
+    onChange()
+  }
+  return (
+    <Dialog title={t("unscheduleTitle", { title: titleOf(broadcast) })} onClose={onClose}>
+      <Awaited of={whole} waiting={<p class="soft">{t("oneMoment")}</p>}>
+        {(found) => (
+          <>
+            <p>
+              {t("unscheduleText")} {isHidden(found) ? hiddenText(found) : t("unscheduleDraft")}
+            </p>
+            {!isHidden(found) && <p>{lacksText(found)}</p>}
+            {problem && <ProblemBox problem={problem} />}
+            <div class="buttons">
+              <Button onPress={onClose}>{t("cancel")}</Button>
+              <Button
+                kind="prominent"
+                onProblem={(cause) => {
+                  setProblem(problemOf(cause))
+                  onChange()
+                }}
+                onPress={isHidden(found) ? callOff : toDraft}
+              >
+                {t(isHidden(found) ? "unschedule" : "unscheduleDo")}
+              </Button>
+            </div>
+          </>
+        )}
+      </Awaited>
+    </Dialog>
+  )
+}

@@ -1,0 +1,116 @@
+// A child of this process: another process with the same program, settings and flags, and the role
+// delivery alone. Its log lines are written among those of this process.
+import { type ChildProcess, fork } from "node:child_process"
+import { once } from "node:events"
+import { devNull } from "node:os"
+import { createInterface } from "node:readline"
+import { setTimeout as sleep } from "node:timers/promises"
+import type { Series } from "#telemetry/whole-metrics.ts"
+import type { TokenRequest, TokenResponse } from "./group.ts"
+import { argumentOf, type FromChild, type FromParent } from "./messages.ts"
+import type { Activity } from "./processes.ts"
+
+export interface ChildOptions {
+  readonly number: number
+  readonly processes: number
+  /** The settings of the child, also those that this process read from a file. */
+  readonly settings: Readonly<Record<string, string>>
+  readonly writeLine: (line: string) => void
+  readonly answer: (request: TokenRequest) => Promise<TokenResponse>
+}
+
+/** How a child ended. */
+export interface Ended {
+  readonly code?: number
+  readonly signal?: string
+  /** Why it could not be started. */
+  readonly reason?: string
+}
+
+/** Longer than the 20 s after which a process that drains ends itself. */
+const stopMillisMax = 22_000
+/** The last messages of a child come after its end. */
+const lastMillisMax = 1_000
+
+/** A child from its start to its end. */
+export class Child {
+  readonly ended: Promise<Ended>
+  /** The metrics of its last report. */
+  series: ReadonlyArray<Series> = []
+  #activity: Activity = { busy: 0, attempts: 0 }
+  readonly #process: ChildProcess
+
+  constructor({ answer, number, processes, settings, writeLine }: ChildOptions) {
+    const [, program = ""] = process.argv
+    this.#process = fork(program, [argumentOf(number, processes)], {
+      env: environmentOf(settings),
+      // A file of variables is read already, and may have been changed since.
+      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--env-file")),
+      // Not JSON, in which the bounds of histograms cannot be infinite.
+      serialization: "advanced",
+      stdio: ["ignore", "pipe", "inherit", "ipc"]
+    })
+    this.ended = endOf(this.#process)
+    createInterface({ input: this.#process.stdout! }).on("line", writeLine)
+    this.#process.on("message", (message: FromChild) => {
+      if (message.kind === "report") {
+        this.series = message.series
+        this.#activity = message.activity
+      } else if (message.kind === "token") {
+        const { id, request } = message
+        void answer(request).then((response) => this.#send({ kind: "token", id, response }))
+      }
+    })
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid
+  }
+
+  /** The work of the second before its last report. */
+  takeActivity(): Activity {
+    const activity = this.#activity
+    // A child that stands still reports nothing.
+    this.#activity = { busy: 0, attempts: 0 }
+    return activity
+  }
+
+  /** Tells it to drain. */
+  tell(): void {
+    this.#process.kill("SIGTERM")
+  }
+
+  /** Drains it, and resolves when it has ended. */
+  async stop(): Promise<void> {
+    this.tell()
+    const timer = setTimeout(() => this.#process.kill("SIGKILL"), stopMillisMax)
+    await this.ended
+    clearTimeout(timer)
+  }
+
+  #send(message: FromParent): void {
+    // A child that ends meanwhile needs no response.
+    if (this.#process.connected) this.#process.send(message, () => {})
+  }
+}
+
+/** The environment of a child. `node --watch` would take its messages for those of a module. */
+const environmentOf = (settings: Readonly<Record<string, string>>) => {
+  const { WATCH_REPORT_DEPENDENCIES: _, ...environment } = process.env
+  // This process read the file of settings: it may have been changed since.
+  return { ...environment, ...settings, BELLCAST_CONFIG: devNull }
+}
+
+/** Resolves when a child has ended and its last messages are read. */
+const endOf = async (child: ChildProcess): Promise<Ended> => {
+  const failed = new Promise<Ended>((resolve) =>
+    child.on("error", ({ message }) => resolve({ reason: message }))
+  )
+  const closed = once(child, "close").then(([code, signal]): Ended => {
+    return typeof signal === "string" ? { signal } : { code: code as number }
+  })
+  if (child.pid === undefined) return failed
+  const ended = await closed
+  if (child.connected) await Promise.race([once(child, "disconnect"), sleep(lastMillisMax)])
+  return ended
+}

@@ -1,0 +1,245 @@
+// Which old messages of LOG nothing rests on any more, of one subject or of one broadcast. Each
+// function returns sequences in an order in which they may be deleted one by one: after each, LOG
+// is a history with the same outcome. What is not certain to be unneeded stays. Pure.
+import type { Malformed } from "./messages/forms.ts"
+import type { Message } from "./messages/table.ts"
+import {
+  evolveRegistration,
+  passOverInRegistration,
+  type Registration,
+  type RegistrationCommand
+} from "./registration.ts"
+import type { SubscriptionCommand } from "./subscription/command.ts"
+import {
+  emptyList,
+  evolveList,
+  isBlank,
+  passOverInList,
+  type SubscriptionList
+} from "./subscription/subscription.ts"
+import { removedAt } from "./subscription/tombstone.ts"
+
+/** A message of LOG. */
+export interface Past {
+  readonly seq: number
+  /** When the server stored it, milliseconds since the epoch. */
+  readonly at: number
+  readonly message: Message | Malformed
+}
+
+/**
+ * The shortest history. A broadcast waits up to 30 days for its start and lives 28 from then on,
+ * and its redrive needs 35 more.
+ */
+export const historyDaysMin = 95
+
+const dayMillis = 24 * 60 * 60_000
+
+/** The time before which messages are older than a history of so many days. */
+export const endOfHistory = (now: number, days: number): number => now - days * dayMillis
+
+/** Messages of one user's subscriptions in the order of their sequences. */
+interface UserPast {
+  readonly messages: ReadonlyArray<Past>
+  /** Sequences of the commands that the projector rejected, as facts in LOG say. */
+  readonly rejected: ReadonlySet<number>
+  /** Messages from this time on stay, in milliseconds since the epoch. */
+  readonly before: number
+}
+
+export interface UnneededOfUser {
+  readonly seqs: ReadonlyArray<number>
+  /** The list folded from all messages. */
+  readonly whole: SubscriptionList
+  /** Ids of its tombstones from before the history that a fold of what stays lacks. */
+  readonly forgotten: ReadonlyArray<string>
+}
+
+/** Most folds of one message for a subject: 20,000 take 0.2 s. */
+const foldsMax = 20_000
+
+const foldOne = (rejected: ReadonlySet<number>) => (list: SubscriptionList, past: Past) => {
+  const { message, seq } = past
+  if (rejected.has(seq) || !message.type.startsWith("subscription."))
+    return passOverInList(list, seq)
+  // As the projector does: a list begins with a put.
+  if (isBlank(list) && message.type !== "subscription.put") return list
+  return evolveList(list, message as SubscriptionCommand, seq)
+}
+
+/**
+ * Old messages of a user's subscriptions without which the fold is the same, but for tombstones
+ * from before the history. A user who has neither a subscription nor a later tombstone needs none
+ * of them. Marks of other users' puts are not folded: a mark ends with `subscription.moved`.
+ */
+export const unneededOfUser = ({ before, messages, rejected }: UserPast): UnneededOfUser => {
+  const fold = foldOne(rejected)
+  const whole = messages.reduce(fold, emptyList)
+  const isOld = (removed: number) => removed < before
+  const isOver =
+    Object.keys(whole.subscriptions).length === 0 &&
+    Object.values(whole.tombstones).every((each) => isOld(removedAt(each))) &&
+    messages.every(({ at }) => isOld(at))
+  if (isOver && messages.length ** 2 > foldsMax) return noneOf(whole)
+  const isSame = isOver ? hasNothing : sameBut(whole, isOld)
+  const candidatesMax = Math.floor(foldsMax / Math.max(1, messages.length))
+  const seqs: Array<number> = []
+  let left = messages
+  for (let isAny = true; isAny && left.length > 0; ) {
+    const { dropped, kept } = without(left, { before, fold, isSame, candidatesMax })
+    seqs.push(...dropped)
+    left = kept
+    // The rest of a user who has nothing may go once other messages are gone.
+    isAny = isOver && dropped.length > 0
+  }
+  if (isOver && left.length > 0) return noneOf(whole)
+  const list = left.reduce(fold, emptyList)
+  const forgotten = Object.keys(whole.tombstones).filter(
+    (id) => !Object.hasOwn(list.tombstones, id)
+  )
+  return { seqs, whole, forgotten }
+}
+
+const noneOf = (whole: SubscriptionList): UnneededOfUser => ({ seqs: [], whole, forgotten: [] })
+
+interface Search {
+  readonly before: number
+  readonly fold: (list: SubscriptionList, past: Past) => SubscriptionList
+  readonly isSame: (list: SubscriptionList) => boolean
+  readonly candidatesMax: number
+}
+
+/** Leaves out each old message, one after the other, without which the fold is the same. */
+const without = (
+  messages: ReadonlyArray<Past>,
+  { before, candidatesMax, fold, isSame }: Search
+) => {
+  const dropped: Array<number> = []
+  const kept: Array<Past> = []
+  /** The fold of `kept`. */
+  let list = emptyList
+  for (const [i, past] of messages.entries()) {
+    const isCandidate = past.at < before && i < candidatesMax
+    if (isCandidate && isSame(messages.slice(i + 1).reduce(fold, list))) {
+      dropped.push(past.seq)
+      continue
+    }
+    kept.push(past)
+    list = fold(list, past)
+  }
+  return { dropped, kept }
+}
+
+const hasNothing = ({ subscriptions }: SubscriptionList): boolean =>
+  Object.keys(subscriptions).length === 0
+
+/** Whether a list is the same as another one, but for old tombstones that it lacks. */
+const sameBut = (whole: SubscriptionList, isOld: (removed: number) => boolean) => {
+  const { tombstones, ...others } = whole
+  const text = JSON.stringify(others)
+  return ({ tombstones: left, ...rest }: SubscriptionList): boolean => {
+    if (JSON.stringify(rest) !== text) return false
+    const expected = Object.entries(tombstones).filter(
+      ([id, each]) => Object.hasOwn(left, id) || !isOld(removedAt(each))
+    )
+    return JSON.stringify(Object.fromEntries(expected)) === JSON.stringify(left)
+  }
+}
+
+/** The messages that the counts of a channel rest on. */
+export interface ChannelRests {
+  /** Sequence of the registration by which the channel began; Infinity: nobody is registered. */
+  readonly since: number
+  /**
+   * Sequence of the first registration that stands: from it on the count is at least 1. Infinity:
+   * not known.
+   */
+  readonly standing: number
+  /** Sequence of the last change of the count. */
+  readonly changed: number
+  /** Whether the time of the last change is that of its message, whatever came before. */
+  readonly isDated: boolean
+}
+
+/** Whether the last of some messages of a registration changed the count of its channel. */
+export const changesCount = (
+  messages: ReadonlyArray<Past>,
+  rejected: ReadonlySet<number>
+): boolean => {
+  const fold = foldRegistrationOf(rejected)
+  const after = messages.reduce<Registration | undefined>(fold, undefined)
+  return after?.seq === messages.at(-1)?.seq && after?.on !== (after?.was ?? 0) > 0
+}
+
+const foldRegistrationOf =
+  (rejected: ReadonlySet<number>) =>
+  (registration: Registration | undefined, { message, seq }: Past): Registration =>
+    rejected.has(seq) || !message.type.startsWith("registration.")
+      ? passOverInRegistration(registration, seq)
+      : evolveRegistration(registration, message as RegistrationCommand, seq)
+
+/** Messages of one registration in the order of their sequences. */
+interface RegistrationPast extends UserPast {
+  readonly channel: ChannelRests
+}
+
+/** Old messages of a registration on which neither it nor the counts of its channel rest. */
+export const unneededOfRegistration = ({
+  before,
+  channel,
+  messages,
+  rejected
+}: RegistrationPast): ReadonlyArray<number> => {
+  const fold = foldRegistrationOf(rejected)
+  const unneeded = new Set<number>()
+  /** The message by which the user is registered; undefined: the user is not. */
+  let began: Past | undefined
+  let registration: Registration | undefined
+  for (const past of messages) {
+    const { seq } = past
+    registration = fold(registration, past)
+    if (began === undefined && registration.on) began = past
+    else if (began !== undefined && !registration.on) {
+      // Both or none: without its end, the registration would stand.
+      if (past.at < before && mayGo(began, past, channel)) unneeded.add(began.seq).add(seq)
+      began = undefined
+    } else if (past.at < before && seq !== channel.changed) unneeded.add(seq)
+  }
+  // One that stands keeps the last message, too, which the next append expects.
+  if (began !== undefined) unneeded.delete(messages.at(-1)!.seq)
+  return [...unneeded].sort((a, b) => a - b)
+}
+
+/** Whether the counts of a channel are the same without a registration that ended. */
+const mayGo = (put: Past, end: Past, { changed, isDated, since, standing }: ChannelRests) =>
+  end.seq < since || (isDated && end.seq < changed && put.seq > standing)
+
+/** A broadcast with all that LOG has of it. */
+interface BroadcastPast {
+  readonly origin: Past
+  readonly parts: ReadonlyArray<Past>
+  /** The changes of its state, in order. */
+  readonly changes: ReadonlyArray<Past>
+  /** Final counts, or the fact that it was rejected. */
+  readonly end: Past
+  /** Whether the pushes of a channel are the sum of these final counts and others. */
+  readonly isCounted: boolean
+  readonly before: number
+}
+
+/**
+ * The messages of a broadcast that ended before the history, all of them or none. The broadcast
+ * goes before its parts, which nobody reads without it, and its end goes last.
+ */
+export const unneededOfBroadcast = ({
+  before,
+  changes,
+  end,
+  isCounted,
+  origin,
+  parts
+}: BroadcastPast): ReadonlyArray<number> => {
+  const all = [origin, ...parts, ...changes, end]
+  if (!all.every(({ at }) => at < before)) return []
+  return (isCounted ? all.slice(0, -1) : all).map(({ seq }) => seq)
+}

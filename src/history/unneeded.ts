@@ -1,0 +1,352 @@
+// Finds what may go from LOG with an old message: the other messages of its subject, or of its
+// broadcast, on which nothing rests either. Reads only.
+import * as Effect from "effect/Effect"
+import { type Origin, originOf } from "#broadcasts/state.ts"
+import { broadcastIdIn, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
+import { draftOf } from "#domain/draft.ts"
+import {
+  type ChannelRests,
+  changesCount,
+  type Past,
+  unneededOfBroadcast,
+  unneededOfRegistration,
+  unneededOfUser
+} from "#domain/history.ts"
+import { type ChannelRegistrations, isBegun } from "#domain/registration.ts"
+import { endpointHash } from "#domain/subscription/owners.ts"
+import { removedAt } from "#domain/subscription/tombstone.ts"
+import type { NatsUnavailable } from "#nats/connection/errors.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import { keys } from "#streams/buckets.ts"
+import { filters, parseRegistration, parseSubscription, subjects } from "#streams/subjects.ts"
+import { type ChannelToken, isDirect, type UserToken } from "#streams/tokens.ts"
+
+/** Tombstones of a user that LOG does not say any more. */
+export interface Forgotten {
+  readonly user: UserToken
+  /** Sequence of the user's last message. */
+  readonly seq: number
+  /** When each was removed, by id. */
+  readonly removed: Readonly<Record<string, number>>
+}
+
+export interface Unneeded {
+  readonly what: "subscriptions" | "registrations" | "broadcasts" | "rejections"
+  /** In the order in which they may be deleted. */
+  readonly messages: ReadonlyArray<Stored>
+  /** The bucket loses these first. */
+  readonly forgotten?: Forgotten
+}
+
+/** The part that is the same for all messages that are looked at together. */
+export interface Look {
+  /** Messages from this time on stay, in milliseconds since the epoch. */
+  readonly before: number
+  /** By channel, the first registration that stands, as it was found. */
+  readonly standing: Map<ChannelToken, Standing>
+}
+
+interface Standing {
+  /** Infinity: not found. */
+  readonly seq: number
+  readonly user: UserToken
+}
+
+/** Channels that a look remembers. */
+const channelsMax = 10_000
+/** Messages of one subject that are read. Of a longer subject everything stays. */
+const messagesMax = 2_000
+const readAtOnce = 500
+/** Registrations of a channel that are looked at for the first that stands. */
+const lookedAtMax = 2_000
+
+/** The messages that may go with an old one of LOG; undefined: none. */
+export const unneededWith = Effect.fnUntraced(function* (
+  stored: Stored,
+  look: Look
+): Effect.fn.Return<Unneeded | undefined, NatsUnavailable, EventLog | Buckets> {
+  const { before } = look
+  const { message, subject } = stored
+  const user = parseSubscription(subject)
+  if (user !== undefined) return yield* ofUser(subject, user, before)
+  const place = parseRegistration(subject)
+  if (place !== undefined) return yield* ofRegistration(subject, place.channel, look)
+  if (message.type === "broadcast.finished" || message.type === "broadcast.rejected")
+    return yield* ofBroadcast(stored, message.broadcast, before)
+  if (message.type !== "command.rejected") return undefined
+  const command = yield* (yield* EventLog).at("log", message.command)
+  if (command !== undefined) return undefined
+  return { what: "rejections", messages: [stored] } satisfies Unneeded
+})
+
+/** The messages of a subject; undefined: there are too many. */
+const readSubject = Effect.fnUntraced(function* (subject: string) {
+  const { following } = yield* EventLog
+  const found: Array<Stored> = []
+  for (let from = 1; found.length <= messagesMax; ) {
+    const some = yield* following("log", subject, { from, limit: readAtOnce })
+    found.push(...some)
+    if (some.length === 0) return found
+    from = some.at(-1)!.seq + 1
+  }
+  return undefined
+})
+
+/** The facts that the projector rejected some of these, by the sequence of the command. */
+const rejectedAmong = Effect.fnUntraced(function* (messages: ReadonlyArray<Past>) {
+  const facts = yield* (yield* EventLog).lastOf(
+    "log",
+    messages.map(({ seq }) => subjects.rejected(seq))
+  )
+  return new Map(
+    facts.flatMap((fact) =>
+      fact.message.type === "command.rejected" ? [[fact.message.command, fact] as const] : []
+    )
+  )
+})
+
+/** The messages of these sequences in their order, and then the rejections of those among them. */
+const withRejections = (
+  messages: ReadonlyArray<Stored>,
+  seqs: ReadonlyArray<number>,
+  rejected: ReadonlyMap<number, Stored>,
+  before: number
+): ReadonlyArray<Stored> => [
+  ...inOrder(messages, seqs),
+  ...seqs.flatMap((seq) => rejected.get(seq) ?? []).filter(({ at }) => at < before)
+]
+
+/** The messages of these sequences, in their order. */
+const inOrder = (messages: ReadonlyArray<Stored>, seqs: ReadonlyArray<number>) => {
+  const bySeq = new Map(messages.map((each) => [each.seq, each]))
+  return seqs.flatMap((seq) => bySeq.get(seq) ?? [])
+}
+
+/**
+ * Whether a put has the id that a gateway gives. With another one, its user keeps the endpoint
+ * where the next put of the id has another endpoint.
+ */
+const hasOwnId = ({ message }: Stored): boolean =>
+  message.type !== "subscription.put" || message.id === endpointHash(message.data.endpoint)
+
+const ofUser = Effect.fnUntraced(function* (subject: string, user: UserToken, before: number) {
+  const messages = yield* readSubject(subject)
+  if (messages === undefined || !messages.every(hasOwnId)) return undefined
+  const rejected = yield* rejectedAmong(messages)
+  const { forgotten, seqs, whole } = unneededOfUser({
+    messages,
+    rejected: new Set(rejected.keys()),
+    before
+  })
+  if (seqs.length === 0) return undefined
+  const removed = Object.fromEntries(forgotten.map((id) => [id, removedAt(whole.tombstones[id]!)]))
+  return {
+    what: "subscriptions",
+    messages: withRejections(messages, seqs, rejected, before),
+    forgotten: { user, seq: whole.seq, removed }
+  } satisfies Unneeded
+})
+
+const ofRegistration = Effect.fnUntraced(function* (
+  subject: string,
+  channel: ChannelToken,
+  look: Look
+) {
+  const { before } = look
+  const messages = yield* readSubject(subject)
+  if (messages === undefined) return undefined
+  const rejected = yield* rejectedAmong(messages)
+  const rests = yield* restsOf(channel, look)
+  const seqs = unneededOfRegistration({
+    messages,
+    rejected: new Set(rejected.keys()),
+    before,
+    channel: rests
+  })
+  if (seqs.length === 0) return undefined
+  const all = withRejections(messages, seqs, rejected, before)
+  return { what: "registrations", messages: all } satisfies Unneeded
+})
+
+const nobody: ChannelRests = {
+  since: Number.POSITIVE_INFINITY,
+  standing: 0,
+  changed: 0,
+  isDated: false
+}
+
+/** The messages that the counts of a channel rest on. */
+const restsOf = Effect.fnUntraced(function* (channel: ChannelToken, { standing }: Look) {
+  const { get } = yield* Buckets
+  const counts = (yield* get("channels", keys.channelRegistrations(channel)))?.value
+  const begin = (yield* get("channels", keys.channelBegin(channel)))?.value
+  if (!isBegun(counts, begin) || counts.registrations === 0) return nobody
+  const rests: ChannelRests = {
+    since: counts.since,
+    standing: (yield* standingIn(channel, counts.since, standing)).seq,
+    changed: counts.seq,
+    isDated: yield* isDatedBy(counts)
+  }
+  return rests
+})
+
+/** Whether the time of the counts is that of their last change, whatever came before. */
+const isDatedBy = Effect.fnUntraced(function* ({ lastModified, seq }: ChannelRegistrations) {
+  const last = yield* (yield* EventLog).at("log", seq)
+  const isSame = last !== undefined && "at" in last.message && last.message.at === lastModified
+  const all = isSame ? yield* readSubject(last.subject) : undefined
+  if (all === undefined) return false
+  const messages = all.filter((each) => each.seq <= seq)
+  return changesCount(messages, new Set((yield* rejectedAmong(messages)).keys()))
+})
+
+/** Whether a registration stands since a message. */
+const stands = Effect.fnUntraced(function* (channel: ChannelToken, { seq, user }: Standing) {
+  const entry = yield* (yield* Buckets).get("registrations", keys.registration(channel, user))
+  return entry?.value.on === true && entry.value.since === seq
+})
+
+/** The first registration of a channel that stands. One that stood before, and stands, still is. */
+const standingIn = Effect.fnUntraced(function* (
+  channel: ChannelToken,
+  since: number,
+  known: Map<ChannelToken, Standing>
+) {
+  const before = known.get(channel)
+  const isKnown = before !== undefined && before.seq >= since
+  if (isKnown && (before.seq === Number.POSITIVE_INFINITY || (yield* stands(channel, before))))
+    return before
+  const found = yield* firstStanding(channel, since)
+  if (known.size < channelsMax || known.has(channel)) known.set(channel, found)
+  return found
+})
+
+const firstStanding = Effect.fnUntraced(function* (channel: ChannelToken, since: number) {
+  const { following } = yield* EventLog
+  const filter = filters.registrationsIn(channel)
+  let looked = 0
+  for (let from = since; looked < lookedAtMax; ) {
+    const some = yield* following("log", filter, { from, limit: readAtOnce })
+    for (const { message, seq, subject } of some) {
+      const user = parseRegistration(subject)?.user
+      if (message.type !== "registration.put" || user === undefined) continue
+      if (yield* stands(channel, { seq, user })) return { seq, user }
+    }
+    looked += some.length
+    if (some.length === 0) break
+    from = some.at(-1)!.seq + 1
+  }
+  return { seq: Number.POSITIVE_INFINITY, user: "" as UserToken }
+})
+
+/**
+ * A broadcast that ended, and the one before that it redrives: that one may have stayed for it
+ * alone. `going`: broadcasts that go anyway.
+ */
+const ofBroadcast = Effect.fnUntraced(function* (end: Stored, broadcast: number, before: number) {
+  const messages: Array<Stored> = []
+  const going = new Set<number>()
+  let next: { readonly end: Stored; readonly broadcast: number } | undefined = { end, broadcast }
+  while (next !== undefined) {
+    const found: Ended | undefined = yield* ended(next.end, next.broadcast, before, going)
+    if (found === undefined) break
+    messages.push(...found.messages)
+    going.add(next.broadcast)
+    next = found.former
+  }
+  if (messages.length === 0) return undefined
+  return { what: "broadcasts", messages } satisfies Unneeded
+})
+
+interface Ended {
+  readonly messages: ReadonlyArray<Stored>
+  readonly former: { readonly end: Stored; readonly broadcast: number } | undefined
+}
+
+const ended = Effect.fnUntraced(function* (
+  end: Stored,
+  broadcast: number,
+  before: number,
+  going: ReadonlySet<number>
+) {
+  const changes = yield* readSubject(subjects.state(broadcast))
+  const origin = yield* originOf(broadcast)
+  // A part of a broadcast without its message was deleted: the process ended half-way.
+  if (changes === undefined || origin === undefined) return undefined
+  if ((yield* isDraftLeft(origin.stored)) || (yield* isInWork(origin))) return undefined
+  const named = [origin.stored, ...changes].flatMap(({ message }) =>
+    "parts" in message ? (message.parts ?? []) : []
+  )
+  const rests = new Set([...named, ...changes.map(({ seq }) => seq)])
+  if (rests.size > 0 && (yield* isRedriven(origin, rests, going))) return undefined
+  const parts = yield* partsAt(named)
+  const isCounted = yield* areCounted(origin.channel, end)
+  const seqs = unneededOfBroadcast({
+    origin: origin.stored,
+    ...{ parts, changes, end, isCounted, before }
+  })
+  if (seqs.length === 0) return undefined
+  const messages = inOrder([origin.stored, ...parts, ...changes, end], seqs)
+  const found: Ended = { messages, former: yield* formerOf(origin) }
+  return found
+})
+
+/** Whether LOG still has the form of the draft that a broadcast was: without it, it is a draft. */
+const isDraftLeft = Effect.fnUntraced(function* ({ header }: Stored) {
+  const draft = draftOf(header)
+  if (draft === undefined) return false
+  return (yield* (yield* EventLog).last("log", subjects.draft(draft.id))) !== undefined
+})
+
+/** Whether WORK has the plan of a broadcast, or outcomes. */
+const isInWork = Effect.fnUntraced(function* ({ channel, stored: { seq } }: Origin) {
+  const { following, last } = yield* EventLog
+  if ((yield* last("work", subjects.plan(channel, seq))) !== undefined) return true
+  const outcomes = filters.outcomesIn(channel, seq)
+  return (yield* following("work", outcomes, { from: 1, limit: 1 })).length > 0
+})
+
+/** Whether a later redrive rests on parts or changes of a broadcast. */
+const isRedriven = Effect.fnUntraced(function* (
+  { channel, stored }: Origin,
+  rests: ReadonlySet<number>,
+  going: ReadonlySet<number>
+) {
+  const { following } = yield* EventLog
+  const subject = subjects.broadcast("redrive", channel)
+  for (let from = stored.seq + 1; ; ) {
+    const some = yield* following("log", subject, { from, limit: readAtOnce })
+    for (const { header, message, seq } of some) {
+      if (going.has(seq)) continue
+      const parts = "parts" in message ? (message.parts ?? []) : []
+      if ([...parts, Number(header(payloadHeader))].some((each) => rests.has(each))) return true
+    }
+    if (some.length === 0) return false
+    from = some.at(-1)!.seq + 1
+  }
+})
+
+/** The parts of a broadcast, as far as LOG has them before it or a change of it. */
+const partsAt = Effect.fnUntraced(function* (sequences: ReadonlyArray<number>) {
+  const log = yield* EventLog
+  const found = yield* Effect.forEach(new Set(sequences), (seq) => log.at("log", seq))
+  return found.flatMap((each) => (each?.subject === subjects.part ? [each] : []))
+})
+
+/** Whether final counts are a term of the pushes of a channel that began before. */
+const areCounted = Effect.fnUntraced(function* (channel: ChannelToken, { message }: Stored) {
+  if (isDirect(channel) || message.type !== "broadcast.finished") return false
+  const begin = yield* (yield* Buckets).get("channels", keys.channelBegin(channel))
+  const { broadcast, since = broadcast } = message
+  return begin !== undefined && Math.max(broadcast, since) >= begin.value.since
+})
+
+/** The broadcast that another one redrives, with its end. */
+const formerOf = Effect.fnUntraced(function* ({ channel, source, stored }: Origin) {
+  const broadcast = source === "redrive" ? broadcastIdIn(stored.header(redrivesHeader) ?? "") : 0
+  if (!broadcast) return undefined
+  const end = yield* (yield* EventLog).last("log", subjects.finished(channel, broadcast))
+  return end && { end, broadcast }
+})

@@ -1,0 +1,168 @@
+// Deletes old messages of LOG that nothing rests on any more, in small steps, while the term of the
+// projector lasts. A step notes what it deletes before it begins, so that a later term ends a step
+// that a crash cut short. Where nothing is due, a look reads the place and one message.
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import { endOfHistory } from "#domain/history.ts"
+import { withoutTombstones } from "#domain/subscription/tombstone.ts"
+import { HistoryDays, readHistoryPlace, writeHistoryPlace } from "#history/place.ts"
+import { type Forgotten, type Look, unneededWith } from "#history/unneeded.ts"
+import { streamState } from "#nats/admin/maintenance.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
+import { isFull } from "#nats/watch/space.ts"
+import { keys } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
+import { logMessageDeleted } from "#telemetry/nats-metrics.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import type { Sets } from "./sets.ts"
+
+/** Between two looks. */
+const lookMillis = 60 * 60_000
+/** Messages that a step looks at. */
+const stepMax = 200
+/** After so many that go a step ends: their sequences are in one entry, of 64 KiB at most. */
+const deletingMax = 2_000
+/** Messages that are deleted between two pauses: publishers append meanwhile. */
+const deletedAtOnce = 8
+const pause = "25 millis"
+/** From this share of its bytes on, LOG keeps the shortest history only. */
+const fullShare = 0.8
+
+/** Looks for old messages that nothing rests on, until the scope closes. */
+export const trimHistory = Effect.fnUntraced(function* (sets: Sets) {
+  const warn = makeRateLimitedLog(
+    "old messages could not be deleted from LOG: it is tried again in an hour " +
+      "(NATS must permit $JS.API.STREAM.MSG.DELETE.BELLCAST_LOG)"
+  )
+  const look = trimAll(sets).pipe(Effect.catch((err) => warn({ err })))
+  return yield* Effect.forever(Effect.andThen(look, Effect.sleep(lookMillis)))
+})
+
+/** Deletes all that is due now. */
+export const trimAll = Effect.fnUntraced(function* (sets: Sets) {
+  yield* finishStep
+  const { shortest, usual } = yield* HistoryDays
+  let deleted = yield* trimBefore(sets, usual, Effect.succeed(false))
+  if (usual > shortest && !(yield* hasRoom)) {
+    const shorter = yield* trimBefore(sets, shortest, hasRoom)
+    if (shorter > 0)
+      yield* Effect.logWarning(
+        "LOG is more than 80 % full: it keeps a shorter history than the setting says",
+        { deleted: shorter, setting: "BELLCAST_HISTORY_DAYS", daysMin: shortest }
+      )
+    deleted += shorter
+  }
+  if (deleted > 0) yield* Effect.logInfo("old messages of LOG were deleted", { deleted })
+})
+
+const hasRoom = Effect.map(
+  streamState(streams.log),
+  (state) => state === undefined || !isFull(state, fullShare)
+)
+
+/** Deletes what is older than so many days, until `isEnough`. Returns how many messages. */
+const trimBefore = Effect.fnUntraced(function* <E, R>(
+  sets: Sets,
+  days: number,
+  isEnough: Effect.Effect<boolean, E, R>
+) {
+  const { firstSince, following } = yield* EventLog
+  const before = endOfHistory((yield* readServerTime).serverMillis, days)
+  const look: Look = { before, standing: new Map() }
+  const first = yield* firstSince("log", before)
+  // A later term may apply the messages after the checkpoint again.
+  const upTo = Math.min(sets.saved, (first ?? Number.POSITIVE_INFINITY) - 1)
+  let { historyUpTo } = yield* readHistoryPlace
+  let deleted = 0
+  while (historyUpTo < upTo && !(yield* isEnough)) {
+    // NATS may end a batch early, by its bytes.
+    const found = yield* following("log", ">", { from: historyUpTo + 1, limit: stepMax })
+    const some = found.filter(({ seq }) => seq <= upTo)
+    const { deleting, lookedUpTo } = yield* dueAmong(sets, some, look)
+    historyUpTo = lookedUpTo ?? upTo
+    if (deleting.length > 0) {
+      yield* writeHistoryPlace({ deleting })
+      yield* deleteAll(deleting)
+    }
+    yield* writeHistoryPlace({ historyUpTo, deleting: [] })
+    deleted += deleting.length
+    yield* Effect.sleep(pause)
+  }
+  return deleted
+})
+
+/**
+ * Sequences to delete, in their order, and the last message that was looked at. The buckets have
+ * lost before what they said.
+ */
+const dueAmong = Effect.fnUntraced(function* (
+  sets: Sets,
+  messages: ReadonlyArray<Stored>,
+  look: Look
+) {
+  const due = new Set<number>()
+  const seen = new Set<string>()
+  const forgotten: Array<Forgotten> = []
+  let lookedUpTo: number | undefined
+  for (const stored of messages) {
+    if (due.size >= deletingMax) break
+    lookedUpTo = stored.seq
+    if (stored.at >= look.before || due.has(stored.seq) || seen.has(stored.subject)) continue
+    seen.add(stored.subject)
+    const unneeded = yield* unneededWith(stored, look)
+    if (unneeded === undefined) continue
+    if (unneeded.forgotten !== undefined) forgotten.push(unneeded.forgotten)
+    for (const { seq } of unneeded.messages) due.add(seq)
+  }
+  yield* forgetLater(sets, forgotten)
+  return { deleting: [...due], lookedUpTo }
+})
+
+const deleteAll = Effect.fnUntraced(function* (sequences: ReadonlyArray<number>) {
+  const log = yield* EventLog
+  for (const [i, seq] of sequences.entries()) {
+    yield* log.remove(seq)
+    logMessageDeleted()
+    if (i % deletedAtOnce === deletedAtOnce - 1) yield* Effect.sleep(pause)
+  }
+})
+
+/** Deletes the rest of a step that an earlier term began. */
+const finishStep = Effect.gen(function* () {
+  const { deleting } = yield* readHistoryPlace
+  if (deleting.length === 0) return
+  yield* deleteAll(deleting)
+  yield* writeHistoryPlace({ deleting: [] })
+})
+
+/** Has the projector take old tombstones from lists, and waits until the bucket is without. */
+const forgetLater = Effect.fnUntraced(function* (sets: Sets, forgotten: ReadonlyArray<Forgotten>) {
+  if (forgotten.length === 0) return
+  const done = yield* Deferred.make<void>()
+  sets.forgotten.push(...forgotten.map((each) => ({ ...each, done })))
+  yield* Deferred.await(done)
+})
+
+/** Takes old tombstones from lists, and removes lists of users who have nothing else. */
+export const forgetTombstones = Effect.fnUntraced(function* (sets: Sets, saved: number) {
+  const { forgotten, lists } = sets
+  const some = forgotten.splice(0)
+  if (some.length === 0) return
+  yield* lists.load(some.map(({ user }) => keys.subscriptions(user)))
+  for (const { removed, seq, user } of some) {
+    const key = keys.subscriptions(user)
+    const list = lists.get(key)
+    if (list === undefined) continue
+    const left = { ...list, tombstones: withoutTombstones(list.tombstones, removed) }
+    const isOver =
+      list.seq === seq &&
+      Object.keys(list.subscriptions).length === 0 &&
+      Object.keys(left.tombstones).length === 0
+    if (isOver) lists.remove(key)
+    else if (Object.keys(removed).length > 0) lists.set(key, left, saved + 1)
+  }
+  yield* lists.flush
+  for (const { done } of some) yield* Deferred.succeed(done, undefined)
+})

@@ -1,0 +1,219 @@
+// Old messages of LOG that nothing rests on are deleted, and all buckets made from what stays are
+// those that were made from all, wherever a crash ends the deletion.
+import { Effect, Layer } from "effect"
+import fc from "fast-check"
+import { assert, describe, it } from "vitest"
+import { countUnneeded } from "#cli/compact.ts"
+import { endpointHash } from "#domain/subscription/owners.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { type Beside, essenceOf } from "#rebuild/rules.ts"
+import type { BucketName } from "#streams/buckets.ts"
+import { filters, subjects } from "#streams/subjects.ts"
+import {
+  administer,
+  folded,
+  foldingLayer,
+  makeHistory,
+  quiet,
+  rebuildAt
+} from "../support/history.ts"
+import { channels, userOf } from "../support/history-commands.ts"
+import { startNats } from "../support/nats.ts"
+import { differencesAt, trimAt } from "../support/trimmed.ts"
+
+const log = "BELLCAST_LOG"
+const wish = fc.record({
+  what: fc.constantFrom("join", "join", "leave", "put", "put", "replace", "delete"),
+  user: fc.integer({ min: 20, max: 29 }),
+  channel: fc.nat(channels.length - 1),
+  subscription: fc.nat(3),
+  other: fc.nat(3)
+})
+type Wish = typeof wish extends fc.Arbitrary<infer A> ? A : never
+
+/** Commands of people; most of them leave again. */
+const appendWish = Effect.fnUntraced(function* (
+  { channel, other, subscription, user, what }: Wish,
+  i: number
+) {
+  const { append } = yield* EventLog
+  const at = 10_000 + i * 10
+  const name = `user ${user}`
+  const place = subjects.registration(channels[channel]!, userOf(user))
+  const body = { user: name, at }
+  if (what === "join")
+    return yield* append("log", { subject: place, type: "registration.put", body })
+  if (what === "leave")
+    return yield* append("log", { subject: place, type: "registration.delete", body })
+  const subject = subjects.subscription(userOf(user))
+  const endpointOf = (n: number) => `https://push.example.com/${user}/${n}`
+  const id = endpointHash(endpointOf(subscription))
+  if (what === "delete") {
+    const removed = [{ id, lastModified: at }]
+    return yield* append("log", {
+      subject,
+      type: "subscription.delete",
+      body: { user: name, removed }
+    })
+  }
+  const replaces = { replaces: { id: endpointHash(endpointOf(other)), lastModified: at } }
+  const data = {
+    endpoint: endpointOf(subscription),
+    keys: { auth: "a", p256dh: "p" }
+  }
+  const put = { user: name, id, data, lastModified: at + 1 }
+  return yield* append("log", {
+    subject,
+    type: "subscription.put",
+    body: what === "replace" ? { ...put, ...replaces } : put
+  })
+})
+
+/** A server with a past that projector and tally have folded, and its entries as rebuilt. */
+const startWithPast = async (seed: number) => {
+  const nats = await startNats({ syncAlways: false })
+  const past = await Effect.runPromise(
+    Effect.gen(function* () {
+      const past = yield* makeHistory
+      const wishes = fc.sample(wish, { numRuns: 250, seed })
+      yield* Effect.forEach(wishes, appendWish, { discard: true })
+      yield* folded(past.lastWork - 1)
+      return past
+    }).pipe(Effect.provide(foldingLayer(nats.url)))
+  )
+  const admin = await administer(nats.url)
+  // As after 35 days.
+  for (const broadcast of [past.done, past.lost, past.empty])
+    for (const filter of [filters.outcomesOf(broadcast), filters.planOf(broadcast)])
+      await admin.jsm.streams.purge("BELLCAST_WORK", { filter })
+  await rebuildAt(nats.url)
+  const close = async () => {
+    await admin[Symbol.asyncDispose]()
+    await nats[Symbol.asyncDispose]()
+  }
+  return { ...past, url: nats.url, admin, [Symbol.asyncDispose]: close }
+}
+type Past = Awaited<ReturnType<typeof startWithPast>>
+
+/** A server's messages of LOG, by sequence. */
+const messagesOf = async ({ admin: { jsm } }: Past) => {
+  const { state } = await jsm.streams.info(log)
+  const found = new Map<number, string>()
+  for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+    const message = await jsm.streams.getMessage(log, { seq }).catch(() => null)
+    if (message !== null) found.set(seq, message.subject)
+  }
+  return found
+}
+
+/** The entries as they must be the same, whatever is old. */
+const essences = async ({ admin }: Past) => {
+  const beside: Beside = {
+    keptFrom: Number.POSITIVE_INFINITY,
+    areErased: false,
+    historyFrom: Number.POSITIVE_INFINITY,
+    historySince: Number.POSITIVE_INFINITY,
+    now: Number.POSITIVE_INFINITY,
+    expired: new Map()
+  }
+  const found: Record<string, string> = {}
+  for (const [subject, text] of Object.entries(await admin.entries())) {
+    const [, name = "", key = ""] = /^\$KV\.bellcast_(\w+)\.(.*)$/.exec(subject) ?? []
+    const essence = essenceOf({ bucket: name as BucketName, key }, text, beside)
+    if (essence !== undefined) found[subject] = essence
+  }
+  return found
+}
+
+const trim = ({ url }: Past, deletedMax?: number) => trimAt(url, deletedMax)
+
+const verified = ({ url }: Past) => differencesAt(url)
+
+/** Deletes messages of LOG by hand. */
+const deleteFrom = async ({ admin: { jsm } }: Past, ...sequences: ReadonlyArray<number>) => {
+  for (const seq of sequences) await jsm.streams.deleteMessage(log, seq)
+}
+
+describe("a log with an end", () => {
+  it.each([1, 2, 3])(
+    "says the same of the present as the whole log (seed %i)",
+    async (seed) => {
+      await using past = await startWithPast(seed)
+      const [before, all] = [await essences(past), await messagesOf(past)]
+      const deleted = await trim(past)
+      const left = await messagesOf(past)
+      assert.isAbove(deleted, 100)
+      assert.isFalse(left.has(past.done), "a finished broadcast")
+      assert.isTrue(left.has(past.open), "one that is not")
+      assert.equal(left.size, all.size - deleted)
+      assert.deepEqual(await essences(past), before)
+      assert.deepEqual(await verified(past), [])
+      await rebuildAt(past.url)
+      assert.deepEqual(await essences(past), before)
+      await trim(past)
+      assert.deepEqual(await messagesOf(past), left, "nothing else is due")
+    },
+    180_000
+  )
+
+  it("counts beforehand what goes, of each kind", async () => {
+    await using past = await startWithPast(5)
+    const counts = await Effect.runPromise(
+      countUnneeded(Date.now() + 60_000).pipe(
+        Effect.provide(Layer.merge(natsLayer({ url: past.url, name: "test" }), quiet))
+      )
+    )
+    const { broadcasts, registrations, rejections, subscriptions } = counts.going
+    for (const { messages } of [broadcasts, registrations, subscriptions])
+      assert.isAbove(messages, 0)
+    assert.equal(counts.old, (await messagesOf(past)).size)
+    const all = [broadcasts, registrations, rejections, subscriptions]
+    const sum = all.reduce((total, { messages }) => total + messages, 0)
+    // A message that goes may let others go.
+    assert.closeTo(await trim(past), sum, 0.05 * sum)
+  }, 120_000)
+
+  it("is found to be another one where a needed message was deleted", async () => {
+    await using past = await startWithPast(6)
+    await trim(past)
+    const entries = Object.entries(await past.admin.entries())
+    // biome-ignore lint/suspicious/noExplicitAny: any entry
+    const valuesOf = (pattern: RegExp, is: (value: any) => boolean) =>
+      entries.flatMap(([subject, text]) =>
+        pattern.test(subject) && is(JSON.parse(text)) ? [JSON.parse(text)] : []
+      )
+    const lists = valuesOf(/_subscriptions\.[^=.]{22}$/, (value) => {
+      const [first]: Array<{ seq: number }> = Object.values(value.subscriptions)
+      return first !== undefined && first.seq < value.seq
+    })
+    const [subscription]: Array<{ seq: number }> = Object.values(lists[0].subscriptions)
+    const [channel] = valuesOf(/_channels\..*\.registrations$/, (value) => value.registrations > 1)
+    const differs = async (what: string) =>
+      assert.isNotEmpty(await verified(past), `${what} was deleted`)
+    await deleteFrom(past, subscription!.seq)
+    await differs("the put that a generation rests on")
+    await rebuildAt(past.url)
+    assert.isEmpty(await verified(past))
+    await deleteFrom(past, channel.since)
+    await differs("a term of the counts of a channel")
+    await rebuildAt(past.url)
+    assert.isEmpty(await verified(past))
+    await deleteFrom(past, lists.at(-1).seq)
+    await differs("the message that the next one expects")
+  }, 120_000)
+
+  it("is whole wherever a crash ends the deletion, and goes on from there", async () => {
+    await using past = await startWithPast(4)
+    const before = await essences(past)
+    for (const most of [1, 2, 3, 5, 8, 13, 21]) {
+      assert.equal(await trim(past, most), most)
+      assert.deepEqual(await verified(past), [])
+      await rebuildAt(past.url)
+      assert.deepEqual(await essences(past), before, `after ${most} more`)
+    }
+    assert.isAbove(await trim(past), 10)
+    await rebuildAt(past.url)
+    assert.deepEqual(await essences(past), before)
+  }, 240_000)
+})

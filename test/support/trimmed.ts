@@ -1,0 +1,64 @@
+// A log whose history ends now: everything that nothing rests on is deleted.
+import { Effect, Layer, Schedule } from "effect"
+import { HistoryDays, readHistoryPlace } from "#history/place.ts"
+import { provision } from "#nats/admin/provision.ts"
+import { Nats } from "#nats/connection/connection.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { lastSeqOf } from "#nats/stream/info.ts"
+import { EndedMillis } from "#projection/forget.ts"
+import { projectionLayer } from "#projection/projector.ts"
+import { verify } from "#rebuild/verify.ts"
+import { quiet } from "./history.ts"
+
+/** Every message is older than the history. */
+const noDays = Layer.mergeAll(
+  Layer.succeed(HistoryDays, { usual: 0, shortest: 0 }),
+  Layer.succeed(EndedMillis, 0)
+)
+
+/** The differences between buckets and streams. */
+export const differencesAt = (url: string) =>
+  Effect.runPromise(
+    Effect.map(verify(), ({ differences }) => differences).pipe(
+      Effect.provide(Layer.mergeAll(natsLayer({ url, name: "test" }), noDays, quiet))
+    )
+  )
+
+/**
+ * Runs a projector that deletes old messages, until it has looked at all of LOG or has deleted so
+ * many: then it is cut off. Returns how many it deleted.
+ */
+export const trimAt = async (url: string, deletedMax = Number.POSITIVE_INFINITY) => {
+  let deleted = 0
+  const cutOff = Layer.effect(
+    EventLog,
+    Effect.map(EventLog, (own) =>
+      EventLog.of({
+        ...own,
+        remove: (seq) =>
+          Effect.suspend(() => (deleted++ < deletedMax ? own.remove(seq) : Effect.never))
+      })
+    )
+  ).pipe(
+    Layer.provideMerge(natsLayer({ url, name: "history" })),
+    Layer.provideMerge(Layer.mergeAll(noDays, quiet))
+  )
+  const run = Effect.gen(function* () {
+    const last = yield* lastSeqOf(yield* Nats, "BELLCAST_LOG")
+    const isDone = Effect.map(
+      readHistoryPlace,
+      ({ deleting, historyUpTo }) =>
+        deleted > deletedMax || (historyUpTo >= last - 1 && deleting.length === 0)
+    )
+    yield* isDone.pipe(
+      Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("20 millis") }),
+      Effect.timeout("60 seconds")
+    )
+  })
+  const made = Layer.effectDiscard(provision(1))
+  await Effect.runPromise(
+    run.pipe(Effect.provide(projectionLayer.pipe(Layer.provide(made), Layer.provideMerge(cutOff))))
+  )
+  return Math.min(deleted, deletedMax)
+}
