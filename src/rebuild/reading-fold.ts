@@ -93,8 +93,8 @@ interface State {
    * `readUpTo` of LOG, which may lack what they were rejected for.
    */
   readonly rejected: { readonly reasons: Map<number, string>; readUpTo: number }
-  /** Broadcasts whose plan was folded. */
-  readonly planned: Set<number>
+  /** Broadcasts that have a plan in the part of WORK that is folded, up to `readUpTo`. */
+  readonly planned: { readonly broadcasts: Set<number>; readUpTo: number }
   /** Broadcasts with an outcome and no plan: whether LOG has the final counts. */
   readonly ended: Map<number, boolean>
 }
@@ -114,16 +114,17 @@ export const openReadingFold = Effect.gen(function* () {
     (yield* Clock.currentTimeMillis) - streams.work.maxAgeMillis + expiryMarginMillis
   const firstWork = yield* log.firstSince("work", workSince)
   const lastWork = (yield* streamState(streams.work))?.lastSeq ?? 0
+  const beforeWork = (firstWork ?? lastWork + 1) - 1
   const state: State = {
     log,
     buckets: watch.buckets,
     followers: yield* Effect.all({ projector: startProjector, tally: startTally(0) }).pipe(
       Effect.provide(services)
     ),
-    at: { projector: 0, tally: (firstWork ?? lastWork + 1) - 1 },
+    at: { projector: 0, tally: beforeWork },
     folded: { projector: 0, tally: 0 },
     rejected: { reasons: new Map(), readUpTo: 0 },
-    planned: new Set(),
+    planned: { broadcasts: new Set(), readUpTo: beforeWork },
     ended: new Map()
   }
   const context = yield* Effect.context<Effect.Services<ReturnType<typeof goOn>>>()
@@ -157,6 +158,7 @@ export const openReadingFold = Effect.gen(function* () {
 /** Folds both streams on, LOG first. Returns the end of LOG up to which it was folded. */
 const goOn = Effect.fnUntraced(function* (state: State, together: number) {
   const { ended, log, planned, rejected } = state
+  yield* readPlanned(state)
   yield* readRejected(state)
   const logEnd = yield* goOnIn(state, "projector", together, (stored) => {
     const reason = rejected.reasons.get(stored.seq)
@@ -166,8 +168,8 @@ const goOn = Effect.fnUntraced(function* (state: State, together: number) {
     const place = parseOfBroadcast(stored.subject)
     if (place === undefined) return Effect.succeed(stored)
     const { broadcast, channel } = place
-    if (stored.message.type === "plan") planned.add(broadcast)
-    if (planned.has(broadcast)) return Effect.succeed(stored)
+    if (stored.message.type === "plan") planned.broadcasts.add(broadcast)
+    if (planned.broadcasts.has(broadcast)) return Effect.succeed(stored)
     // Its plan has expired. What WORK still has of it is in its final counts.
     return Effect.gen(function* () {
       const isEnded =
@@ -178,6 +180,16 @@ const goOn = Effect.fnUntraced(function* (state: State, together: number) {
     })
   })
   return logEnd
+})
+
+/** Before WORK is folded: LOG may have the final counts of a broadcast that begins there. */
+const readPlanned = Effect.fnUntraced(function* ({ log, planned }: State) {
+  const upTo = (yield* streamState(streams.work))?.lastSeq ?? 0
+  const bounds = { after: planned.readUpTo, upTo }
+  yield* log.readOn("work", [filters.plans], bounds, ({ message, seq }) => {
+    planned.readUpTo = seq
+    if (message.type === "plan") planned.broadcasts.add(message.broadcast)
+  })
 })
 
 const readRejected = Effect.fnUntraced(function* ({ log, rejected }: State) {
@@ -228,7 +240,7 @@ const readExpired = Effect.fnUntraced(function* ({ buckets, log, planned }: Stat
     const { broadcast, shards } = message
     const delivered = deliveredInAll(message)
     // A broadcast without shards has no outcomes, and the bucket counts outcomes only.
-    if (planned.has(broadcast) || shards === 0) return
+    if (planned.broadcasts.has(broadcast) || shards === 0) return
     const channel = subject.split(".").at(-2) as ChannelToken
     if (subjects.finished(channel, broadcast) !== subject) return
     return Effect.map(buckets.get("channels", keys.channelRegistrations(channel)), (count) => {

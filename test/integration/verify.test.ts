@@ -4,12 +4,18 @@
 import { jetstream } from "@nats-io/jetstream"
 import { Effect, Layer } from "effect"
 import { assert, describe, it } from "vitest"
+import type { PushResult } from "#domain/outcome.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import { EndedMillis } from "#projection/forget.ts"
 import type { Difference } from "#rebuild/rules.ts"
 import { BetweenMoments, verify } from "#rebuild/verify.ts"
 import type { BucketName } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
 import { administer, quiet, rebuildAt, useHistory } from "#test/history.ts"
+import { acceptOn, broadcastOn } from "../support/history-broadcasts.ts"
+import { subscriptionOf, userOf } from "../support/history-commands.ts"
 
 const shared = useHistory()
 
@@ -21,6 +27,11 @@ const verifyAt = (url: string, endedMillis = 3_600_000) =>
       Effect.provide(Layer.merge(natsLayer({ url, name: "verify" }), quiet))
     )
   )
+
+const delivered: PushResult = {
+  ...{ user: userOf(1), subscription: subscriptionOf(1), fate: "delivered", status: 201 },
+  ...{ reason: "accepted", attempt: 1, millis: 12, at: 5_020 }
+}
 
 type Admin = Awaited<ReturnType<typeof administer>>
 
@@ -144,6 +155,22 @@ describe("verify", { timeout: 120_000 }, () => {
     assert.deepInclude(missing, { bucket: "registrations", is: "missing", since: value.seq })
     assert.deepEqual((await verifyAt(url, 0)).differences, [])
     await rebuildAt(url)
+  })
+
+  it("counts outcomes that WORK has before the plan of their broadcast", async () => {
+    const { url } = shared.history
+    const news = channelToken("news")
+    await Effect.gen(function* () {
+      const broadcast = yield* acceptOn(news)
+      const early = { broadcast, pushes: 0, results: [delivered], final: false, at: 5_020 }
+      const subject = subjects.shardOutcome(news, broadcast, "all")
+      yield* (yield* EventLog).append("work", { subject, type: "outcome", body: early })
+      const { shard } = yield* broadcastOn(news, 1, { broadcast, since: broadcast })
+      yield* shard("all", 1, [[2, "delivered"]], true, 5_021)
+    }).pipe(Effect.provide(natsLayer({ url, name: "verify" })), Effect.runPromise)
+    // It stores the final counts, too: what they say is no reason to pass over an outcome.
+    await rebuildAt(url)
+    assert.deepEqual((await verifyAt(url)).differences, [])
   })
 
   it("takes from LOG what WORK no longer holds", async () => {
