@@ -4,11 +4,9 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { storedForm } from "#streams/index.ts"
 
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
-
-/** An earlier commit that stores in the present form (`storedForm`). */
-const formerCommit = "b9e462aa8cf9b3e2920a622ac5e3fd9762ca6b0b"
 
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", thisProgram, ...args], {
@@ -25,13 +23,22 @@ export const versionOf = (): string => {
   }
 }
 
+/** The commit that brought the present form of streams and buckets; the earliest that stores so. */
+const formerCommit = (): string => {
+  const { buckets, streams } = storedForm
+  const form = `storedForm = { streams: "${streams}", buckets: "${buckets}" }`
+  const found = git("log", "-1", "--format=%H", "-S", form, "--", "streams/index.ts")
+  if (found.length === 0) throw new Error("this clone has no commit that brought the stored form")
+  return found.toString().trim()
+}
+
 /**
  * Unpacks that commit into a folder beside this checkout's packages, makes its files for browsers,
  * and returns the folder. Throws where its commit is not in the clone, or needs other packages.
  */
 export const unpackFormer = (folder: string): string => {
   const target = join(folder, "former")
-  const archive = git("archive", formerCommit, "src", "streams", "package.json", "tsconfig.json")
+  const archive = git("archive", formerCommit(), "src", "streams", "package.json", "tsconfig.json")
   mkdirSync(target, { recursive: true })
   execFileSync("tar", ["-x", "-C", target], { input: archive })
   symlinkSync(join(thisProgram, "node_modules"), join(target, "node_modules"))
