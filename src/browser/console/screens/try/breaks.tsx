@@ -1,8 +1,9 @@
 // Buttons that break things, with sentences about what happens then.
 import type { Push } from "../../../types/client.d.ts"
 import { request } from "../../api/client.ts"
-import { logInWithPassword, session } from "../../api/session.ts"
+import { answerOther, logInWithPassword, session } from "../../api/session.ts"
 import { Button } from "../../parts/button.tsx"
+import { goInstead } from "../../state/route.ts"
 import { t } from "../../words/language.ts"
 import { registration, subscription } from "./client.ts"
 import { readDevices, sendTo } from "./devices.tsx"
@@ -80,6 +81,9 @@ const tasksOf = (push: Push): Readonly<Partial<Record<Break, Task>>> => ({
   },
   user: async () => {
     await logInWithPassword(otherUser(), "demo")
+    // The press has answered whether another person may enter.
+    await answerOther(true)
+    goInstead("try")
     location.reload()
     return t("oneMoment")
   },
