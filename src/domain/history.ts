@@ -58,22 +58,26 @@ export interface UnneededOfUser {
 /** Most folds of one message for a subject: 20,000 take 0.2 s. */
 const foldsMax = 20_000
 
-const foldOne = (rejected: ReadonlySet<number>) => (list: SubscriptionList, past: Past) => {
-  const { message, seq } = past
-  if (rejected.has(seq) || !message.type.startsWith("subscription."))
-    return passOverInList(list, seq)
-  // As the projector does: a list begins with a put.
-  if (isBlank(list) && message.type !== "subscription.put") return list
-  return evolveList(list, message as SubscriptionCommand, seq)
-}
+/** Folds a message of a user's subscriptions, as the projector does. */
+export const foldListOf =
+  (rejected: ReadonlySet<number>) =>
+  (list: SubscriptionList, past: Past): SubscriptionList => {
+    const { message, seq } = past
+    if (rejected.has(seq) || !message.type.startsWith("subscription."))
+      return passOverInList(list, seq)
+    // As the projector does: a list begins with a put.
+    if (isBlank(list) && message.type !== "subscription.put") return list
+    return evolveList(list, message as SubscriptionCommand, seq)
+  }
 
 /**
- * Old messages of a user's subscriptions without which the fold is the same, but for tombstones
- * from before the history. A user who has neither a subscription nor a later tombstone needs none
- * of them. Marks of other users' puts are not folded: a mark ends with `subscription.moved`.
+ * Old messages of a user's subscriptions without which the fold is the same at each moment of the
+ * history, but for tombstones from before it. A user who has neither a subscription nor a later
+ * tombstone needs none of them. Marks of other users' puts are not folded: a mark ends with
+ * `subscription.moved`.
  */
 export const unneededOfUser = ({ before, messages, rejected }: UserPast): UnneededOfUser => {
-  const fold = foldOne(rejected)
+  const fold = foldListOf(rejected)
   const whole = messages.reduce(fold, emptyList)
   const isOld = (removed: number) => removed < before
   const isOver =
@@ -109,26 +113,39 @@ interface Search {
   readonly candidatesMax: number
 }
 
-/** Leaves out each old message, one after the other, without which the fold is the same. */
+/**
+ * Leaves out each old message, one after the other, without which the fold is the same, and the
+ * subscriptions with which the history begins.
+ */
 const without = (
   messages: ReadonlyArray<Past>,
   { before, candidatesMax, fold, isSame }: Search
 ) => {
+  const old = messages.filter(({ at }) => at < before)
+  const later = messages.filter(({ at }) => at >= before)
+  const textAtBegin = subscriptionsIn(old.reduce(fold, emptyList))
   const dropped: Array<number> = []
   const kept: Array<Past> = []
   /** The fold of `kept`. */
   let list = emptyList
-  for (const [i, past] of messages.entries()) {
-    const isCandidate = past.at < before && i < candidatesMax
-    if (isCandidate && isSame(messages.slice(i + 1).reduce(fold, list))) {
+  for (const [i, past] of old.entries()) {
+    const atBegin = i < candidatesMax ? old.slice(i + 1).reduce(fold, list) : undefined
+    if (
+      atBegin !== undefined &&
+      subscriptionsIn(atBegin) === textAtBegin &&
+      isSame(later.reduce(fold, atBegin))
+    ) {
       dropped.push(past.seq)
       continue
     }
     kept.push(past)
     list = fold(list, past)
   }
-  return { dropped, kept }
+  return { dropped, kept: [...kept, ...later] }
 }
+
+const subscriptionsIn = ({ subscriptions }: SubscriptionList): string =>
+  JSON.stringify(subscriptions)
 
 const hasNothing = ({ subscriptions }: SubscriptionList): boolean =>
   Object.keys(subscriptions).length === 0
@@ -171,7 +188,8 @@ export const changesCount = (
   return after?.seq === messages.at(-1)?.seq && after?.on !== (after?.was ?? 0) > 0
 }
 
-const foldRegistrationOf =
+/** Folds a message of a registration, as the projector does. */
+export const foldRegistrationOf =
   (rejected: ReadonlySet<number>) =>
   (registration: Registration | undefined, { message, seq }: Past): Registration =>
     rejected.has(seq) || !message.type.startsWith("registration.")

@@ -56,6 +56,10 @@ const foldList = (messages: ReadonlyArray<Past>, list = emptyList) =>
 const sequencesOf = (messages: ReadonlyArray<Past>, before: number) =>
   unneededOfUser({ messages, rejected: none, before }).seqs
 
+/** The subscriptions after a message, as the question about a moment has them. */
+const subscriptionsAt = (messages: ReadonlyArray<Past>, seq: number) =>
+  JSON.stringify(foldList(messages.filter((each) => each.seq <= seq)).subscriptions)
+
 /** A list without tombstones from before a time, as the text that a bucket has. */
 const textOf = ({ tombstones, ...list }: SubscriptionList, before: number) =>
   JSON.stringify({
@@ -160,6 +164,10 @@ describe("any history of a user", () => {
         }
         const [one, other] = [whole, foldList(left)].map((list) => foldList(later, list))
         if (left.length > 0) assert.equal(textOf(other!, before), textOf(one!, before))
+        for (const { seq } of messages.filter(({ at }) => at >= before))
+          assert.equal(subscriptionsAt(left, seq), subscriptionsAt(messages, seq))
+        const begin = messages.filter(({ at }) => at < before).at(-1)?.seq ?? 0
+        assert.equal(subscriptionsAt(left, begin), subscriptionsAt(messages, begin))
       }),
       { numRuns: 3_000, seed: 5 }
     )
@@ -208,6 +216,15 @@ const shown = (log: ReadonlyArray<Past & { readonly user: string }>) => {
   return JSON.stringify([on, channel.registrations === 0 ? undefined : channel])
 }
 
+const membersAt = (log: ReadonlyArray<Past & { readonly user: string }>, seq: number) => {
+  const { registrations } = foldChannel(log.filter((each) => each.seq <= seq))
+  const members = [...registrations].filter(([, { on }]) => on)
+  return members
+    .map(([user, { since }]) => `${user} ${since}`)
+    .sort()
+    .join()
+}
+
 describe("any history of a channel", () => {
   it("has the same registrations and counts after each deletion", () => {
     let deleted = 0
@@ -216,14 +233,15 @@ describe("any history of a channel", () => {
       on: fc.boolean(),
       millis: fc.constantFrom(0, 5, 2_000)
     })
-    const check = (all: ReadonlyArray<Joined>, cut: number) => {
+    const check = (steps: ReadonlyArray<Joined>, cut: number) => {
       let at = 1
-      let log = all.map(({ millis, on, user }, i) => {
+      let log = steps.map(({ millis, on, user }, i) => {
         at += millis
         const type = on ? "registration.put" : "registration.delete"
         return { ...past(i + 1, { type, user, at } as Message), user }
       })
       const whole = shown(log)
+      const all = log
       for (const user of ["a", "b", "c", "d", "e"]) {
         const messages = log.filter((each) => each.user === user)
         const channel = restsOf(log)
@@ -234,6 +252,9 @@ describe("any history of a channel", () => {
           assert.equal(shown(log), whole)
         }
       }
+      // At each moment of the history.
+      for (let seq = cut; seq <= all.length; seq++)
+        assert.equal(membersAt(log, seq), membersAt(all, seq))
     }
     fc.assert(fc.property(fc.array(joined, { maxLength: 40 }), fc.nat(42), check), {
       numRuns: 3_000,
