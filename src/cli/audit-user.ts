@@ -17,7 +17,7 @@ import { demandBroadcast } from "./nats/broadcasts.ts"
 import { userGiven } from "./nats/users.ts"
 import { printRows } from "./terminal/output.ts"
 
-interface Filters {
+export interface Filters {
   readonly channel: Option.Option<string>
   readonly since: Option.Option<Date>
   readonly before: Option.Option<Date>
@@ -60,7 +60,12 @@ const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) 
   return [{ origin, standing, pushes: yield* pushesTo(origin, user) }]
 })
 
-const selected = Effect.fnUntraced(function* (user: UserToken, filters: Filters, now: number) {
+/** The broadcasts that the filters select. `now`: milliseconds since the epoch. */
+export const selected = Effect.fnUntraced(function* (
+  user: UserToken,
+  filters: Filters,
+  now: number
+) {
   // LOG has broadcasts for years, WORK their pushes for some weeks after the start.
   const oldest = now - streams.work.maxAgeMillis
   const span = {
@@ -88,9 +93,17 @@ const pageMax = 50
 const readMax = 1_000
 
 const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
-  const { origin, pushes, standing } = found
+  const { pushes } = found
+  const of = ofBroadcast(found)
+  const none = [{ ...of, outcome: "none" as const, reason: reasonOf(found, now) }]
+  return pushes.length === 0 ? none : pushes.map((push) => ({ ...of, ...pushView(push) }))
+}
+
+/** The broadcast, in a row of one that could go to a user. */
+export const ofBroadcast = (found: ForUser): OfBroadcast => {
+  const { origin, standing } = found
   const { header, seq } = origin.stored
-  const of = {
+  return {
     broadcast: seq,
     started_at: startOf(found),
     ...(!isDirect(origin.channel) && {
@@ -99,18 +112,19 @@ const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
     publisher: publisherOf(origin.source, header) ?? "",
     state: standing.state
   }
-  const none = [{ ...of, outcome: "none" as const, reason: reasonOf(found, now) }]
-  return pushes.length === 0 ? none : pushes.map((push) => ({ ...of, ...pushView(push) }))
 }
 
-/** A push as it is shown, or a broadcast without one. */
-interface Row extends Omit<Partial<View>, "outcome"> {
+interface OfBroadcast {
   readonly broadcast: number
   readonly started_at: number
   /** Absent: it went to several, or to users. */
   readonly channel?: string
   readonly publisher: string
   readonly state: string
+}
+
+/** A push as it is shown, or a broadcast without one. */
+interface Row extends OfBroadcast, Omit<Partial<View>, "outcome"> {
   readonly outcome: View["outcome"] | "none"
 }
 

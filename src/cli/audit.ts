@@ -26,8 +26,10 @@ import { filters, parseBroadcast, parseOfBroadcast, subjects } from "#streams/su
 import { type ChannelToken, decodeToken, isDirect } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
 import { auditUser } from "./audit-user.ts"
+import { auditUserAt } from "./audit-user-at.ts"
 import { broadcastArgument, commandOf } from "./nats/broadcasts.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
+import { atFlag, presentOr } from "./nats/past.ts"
 import { userGivenHelp } from "./nats/users.ts"
 import { limitFlag, named, onOff, optional, timeFlag } from "./terminal/input.ts"
 import { failed, table } from "./terminal/output.ts"
@@ -269,13 +271,17 @@ const flags = {
   before: timeFlag("before", "With --user: only broadcasts accepted or started before").pipe(
     Flag.optional
   ),
+  at: atFlag.pipe(
+    Flag.withDescription("With --user: what the user should have got before this time, and why")
+  ),
   limit: limitFlag,
   json: onOff("json", "Print one JSON object; with --user, JSON lines"),
   csv: onOff("csv", "Print the pushes as CSV, without anything about the broadcast"),
   ...natsFlags
 }
 
-const misplaced = "--channel, --since and --before find broadcasts: give them without BROADCAST"
+const misplaced =
+  "--channel, --since, --before and --at find broadcasts: give them without BROADCAST"
 
 const printed = (result: Audit, as: { readonly csv: boolean; readonly json: boolean }): string => {
   if (as.csv) return csvText(result)
@@ -283,6 +289,8 @@ const printed = (result: Audit, as: { readonly csv: boolean; readonly json: bool
 }
 
 const oneForm = "--csv prints the pushes of one broadcast: give BROADCAST, without --user or --json"
+
+const atAlone = "--at goes with --user, and takes the place of --before"
 
 const unnamed =
   "name a broadcast, or a user with --user; " +
@@ -292,15 +300,23 @@ const unnamed =
 export const auditCommand = Command.make(
   "audit",
   flags,
-  ({ before, broadcast: named, channel, csv, json, limit, since, user, ...nats }) =>
+  ({ at, before, broadcast: named, channel, csv, json, limit, since, user, ...nats }) =>
     Effect.gen(function* () {
       const broadcast = Option.getOrUndefined(named)
-      const isFiltered = [channel, since, before].some(Option.isSome<unknown>)
+      const isFiltered = [channel, since, before, at].some(Option.isSome<unknown>)
       if (broadcast !== undefined && isFiltered) return yield* failed(misplaced)
       if (csv && (json || broadcast === undefined || Option.isSome(user)))
         return yield* failed(oneForm)
-      if (Option.isSome(user))
-        return yield* auditUser(user.value, broadcast, { channel, since, before, limit }, json)
+      if (Option.isSome(at) && (Option.isSome(before) || Option.isNone(user)))
+        return yield* failed(atAlone)
+      if (Option.isSome(user)) {
+        const { value } = user
+        return yield* presentOr(
+          at,
+          auditUser(value, broadcast, { channel, since, before, limit }, json),
+          (moment) => auditUserAt(value, moment, { channel, since, limit }, json)
+        )
+      }
       if (broadcast === undefined) return yield* failed(unnamed)
       const result = yield* audit(broadcast)
       yield* Console.log(printed(result, { csv, json }))
@@ -312,6 +328,10 @@ export const auditCommand = Command.make(
     {
       command: "bellcast audit --user openid:anna --channel news --since 14:00 --before 14:10",
       description: "Whether the broadcast of 14:05 reached Anna"
+    },
+    {
+      command: "bellcast audit --user openid:anna --at 2026-05-31 --since 2026-05-01",
+      description: "What Anna should have got in May, and why"
     }
   ])
 )

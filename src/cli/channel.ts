@@ -1,5 +1,6 @@
 // `bellcast channel list|show`: which channels somebody is registered to, whom grants name for one,
 // and what was sent to it last.
+import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
@@ -11,6 +12,7 @@ import { emptyChannel } from "#domain/registration.ts"
 import { rowOf } from "#gateway/broadcasts/content.ts"
 import { channelCounts } from "#gateway/channels/channel.ts"
 import { folded } from "#gateway/channels/names.ts"
+import { grantsAt, type Member, type Moment, membersAt } from "#history/past.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { scanEntries } from "#nats/kv/entries.ts"
 import { channelOfKey, keys } from "#streams/buckets.ts"
@@ -21,9 +23,10 @@ import {
   decodeToken,
   isChannelToken
 } from "#streams/tokens.ts"
-import { printable } from "#telemetry/redaction.ts"
+import { printable, printableJson } from "#telemetry/redaction.ts"
 import { shownBroadcasts } from "./broadcast.ts"
-import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
+import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
+import { noteErased } from "./nats/past.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"
 import { failed, note, printRows, tableOr } from "./terminal/output.ts"
 
@@ -91,32 +94,48 @@ const channelList = Command.make(
 /** The newest broadcasts that are shown. */
 const broadcastsMax = 5
 
-const show = Effect.fnUntraced(function* (id: string) {
+const channelOf = Effect.fnUntraced(function* (id: string) {
   const channel = channelToken(id)
-  if (!isChannelToken(channel))
-    return yield* failed(`a channel has 1 to ${channelBytesMax} bytes and no slash`)
-  const { push, registrations } = yield* channelCounts(channel)
-  const grants = yield* (yield* Buckets).get("permissions", keys.publishers(channel))
-  const { principals, registrars } = grants?.value ?? noPublishers
+  return isChannelToken(channel)
+    ? channel
+    : yield* failed(`a channel has 1 to ${channelBytesMax} bytes and no slash`)
+})
+
+/** Those before a time (milliseconds since the epoch), the newest first. */
+const lastBroadcasts = Effect.fnUntraced(function* (channel: ChannelToken, before?: number) {
   const { rows } = yield* listBroadcasts({
     channel,
     withNamed: true,
     limit: broadcastsMax,
-    ...{ behind: undefined, since: undefined, before: undefined },
+    ...{ behind: undefined, since: undefined, before },
     ...{ publisher: undefined, state: undefined },
     isShown: () => Effect.succeed(true)
   })
-  const broadcasts = yield* Effect.forEach(rows, (row) => rowOf(row))
+  return yield* Effect.forEach(rows, (row) => rowOf(row))
+})
+
+const show = Effect.fnUntraced(function* (id: string) {
+  const channel = yield* channelOf(id)
+  const { push, registrations } = yield* channelCounts(channel)
+  const grants = yield* (yield* Buckets).get("permissions", keys.publishers(channel))
+  const { principals, registrars } = grants?.value ?? noPublishers
+  const broadcasts = yield* lastBroadcasts(channel)
   return { id, registrations, push, publishers: principals, registrars, broadcasts }
 })
 
-const textOf = (channel: Effect.Success<ReturnType<typeof show>>): string => {
-  const { broadcasts, id, publishers, push, registrars, registrations } = channel
+type Channel = Effect.Success<ReturnType<typeof show>>
+
+/** A channel as it is, or as it was `at` a time, when LOG did not count its pushes. */
+type ShownChannel = Omit<Channel, "push"> & { readonly push?: number; readonly at?: number }
+
+const textOf = (channel: ShownChannel): string => {
+  const { at, broadcasts, id, publishers, push, registrars, registrations } = channel
   const named = (who: ReadonlyArray<string>) => who.map(printable).join(", ") || "nobody"
   return [
     `channel        ${printable(id)}`,
+    ...(at === undefined ? [] : [`at             ${new Date(at).toISOString()}`]),
     `registrations  ${registrations}`,
-    `pushes         ${push}`,
+    ...(push === undefined ? [] : [`pushes         ${push}`]),
     `may publish    ${named(publishers)}, beside those whom the settings name`,
     `may register   ${named(registrars)}, where the settings close the channel`,
     "",
@@ -124,12 +143,49 @@ const textOf = (channel: Effect.Success<ReturnType<typeof show>>): string => {
   ].join("\n")
 }
 
-const channelShow = showOne({
+/** Members are printed in parts, each of which waits for the terminal. */
+const printMembers = (members: Effect.Success<ReturnType<typeof membersAt>>, json: boolean) =>
+  Effect.forEach(
+    members.parts(),
+    (part) =>
+      part.length === 0
+        ? Effect.void
+        : Console.log(part.map(json ? printableJson : memberLine).join("\n")),
+    { discard: true }
+  )
+
+const memberLine = ({ id = "", since, user }: Member): string =>
+  `${new Date(since).toISOString()}  ${user}  ${printable(id)}`
+
+/** Prints a channel as LOG had it, and after it a line for each member. */
+const printPast = Effect.fnUntraced(function* (id: string, moment: Moment, json: boolean) {
+  const channel = yield* channelOf(id)
+  const { principals, registrars } = (yield* grantsAt(channel, moment)).get(channel) ?? noPublishers
+  const broadcasts = yield* lastBroadcasts(channel, moment.at)
+  const members = yield* membersAt(channel, moment)
+  const { at } = moment
+  const found = {
+    ...{ id, at, registrations: members.count, publishers: principals, registrars, broadcasts }
+  }
+  yield* Console.log(json ? printableJson(found) : textOf(found))
+  if (!json && members.count > 0)
+    yield* Console.log("\nREGISTERED SINCE          PSEUDONYM               USER")
+  yield* printMembers(members, json)
+  yield* noteErased(moment)
+}, Effect.scoped)
+
+const channelShow = showOneAt({
   named: argument("channel", "The channel's id"),
   read: show,
   textOf,
-  description: "Show a channel: its counts, its grants and its last broadcasts",
-  example: { command: "bellcast channel show news", description: "Show the channel news" }
+  printPast,
+  description:
+    "Show a channel: its counts, its grants and its last broadcasts; with --at also its members",
+  example: { command: "bellcast channel show news", description: "Show the channel news" },
+  exampleOfPast: {
+    command: "bellcast channel show news --at 2026-05-04T12:00Z --json",
+    description: "The channel at that time and its members, a line of JSON each"
+  }
 })
 
 /** The verb. */

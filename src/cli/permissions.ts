@@ -16,6 +16,7 @@ import {
   type Publishers,
   policyOf
 } from "#domain/publisher.ts"
+import { grantsAt, type Moment } from "#history/past.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { filters, parsePublisher, subjects } from "#streams/subjects.ts"
@@ -30,6 +31,7 @@ import { printable } from "#telemetry/redaction.ts"
 import { printLeftStanding } from "./nats/broadcasts.ts"
 import { demandLog, demandRoom, untilApplied } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
+import { atFlag, presentOr } from "./nats/past.ts"
 import { policyFault, pseudonymOf, storedPrincipal } from "./nats/users.ts"
 import { argument, jsonFlag, onOff, ownSettings } from "./terminal/input.ts"
 import { failed, printRows } from "./terminal/output.ts"
@@ -132,12 +134,15 @@ const publishersOf = Effect.fnUntraced(function* (filter: string, by: "scan" | "
   return channels
 })
 
-const listed = Effect.fnUntraced(function* (channel: Option.Option<string>) {
+const listed = Effect.fnUntraced(function* (channel: Option.Option<string>, moment?: Moment) {
   const filter = Option.match(channel, {
     onNone: () => filters.publishers,
     onSome: (name) => subjects.publisher(channelToken(name))
   })
-  return [...(yield* publishersOf(filter, "scan"))]
+  const found = yield* moment === undefined
+    ? publishersOf(filter, "scan")
+    : grantsAt(Option.getOrUndefined(Option.map(channel, channelToken)), moment)
+  return [...found]
     .flatMap(([token, publishers]) =>
       (["publish", "register"] as const).flatMap((right) =>
         publishers[rights[right].list].map((principal) => ({
@@ -247,12 +252,14 @@ const list = Command.make(
   "list",
   {
     channel: channel.pipe(Argument.optional),
+    at: atFlag,
     json: jsonFlag,
     ...natsFlags
   },
-  ({ channel, json, ...nats }) =>
+  ({ at, channel, json, ...nats }) =>
     Effect.gen(function* () {
-      yield* printRows(json, yield* listed(channel), {
+      const rows = yield* presentOr(at, listed(channel), (moment) => listed(channel, moment))
+      yield* printRows(json, rows, {
         heading: ["CHANNEL", "PRINCIPAL", "MAY"],
         cellsOf: ({ channel, principal, right }) => [channel, principal, right],
         none: "nobody is named for a channel"

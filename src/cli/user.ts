@@ -8,14 +8,16 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { ErasedLine } from "#domain/erasure.ts"
-import { personOf } from "#gateway/users/user.ts"
+import { deviceOf, personOf } from "#gateway/users/user.ts"
+import { channelsOfUserAt, erasedAfter, grantsAt, listsOf, type Moment } from "#history/past.ts"
+import type { User } from "#identity/identity.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { readErased } from "#projection/erased-list.ts"
 import { filters, parseErasure, subjects } from "#streams/subjects.ts"
-import type { UserToken } from "#streams/tokens.ts"
-import { printable } from "#telemetry/redaction.ts"
+import { decodeToken, type UserToken } from "#streams/tokens.ts"
+import { printable, printableJson } from "#telemetry/redaction.ts"
 import { demandLog, reachedInTime } from "./nats/log.ts"
-import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
+import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
 import { failed, failedBy, printRows, tableOr } from "./terminal/output.ts"
@@ -25,9 +27,11 @@ type Person = Effect.Success<ReturnType<typeof personOf>>
 const iso = (millis: number | undefined) =>
   millis === undefined ? undefined : new Date(millis).toISOString()
 
+type Device = Person["devices"][number]
+
 const shownDevices = {
   heading: ["DEVICE", "HOST", "LABEL", "CREATED", "LAST DELIVERED", "SUSPENDED"],
-  cellsOf: (device: Person["devices"][number]) => [
+  cellsOf: (device: Device) => [
     ...[device.id.slice(0, 12), device.host, device.label, iso(device.created)],
     ...[iso(device.last_delivered), device.suspended?.reason]
   ],
@@ -56,14 +60,72 @@ const textOf = ({ channels, devices, id, pushes, registrations }: Person): strin
   ].join("\n")
 }
 
-const userShow = showOne({
+/** The devices, channels and grants of a user as LOG had them. */
+const personAt = Effect.fnUntraced(function* ({ id, user }: User, moment: Moment) {
+  const { subscriptions } = (yield* listsOf(user))(moment.seq)
+  const devices = yield* Effect.forEach(Object.entries(subscriptions), ([subscription, each]) =>
+    deviceOf(subscription, each)
+  )
+  const channels = (yield* channelsOfUserAt(user, moment)).map(({ channel, since }) => ({
+    id: decodeToken(channel) ?? channel,
+    since
+  }))
+  const grants = [...(yield* grantsAt(undefined, moment))].flatMap(
+    ([channel, { principals, registrars }]) => {
+      const of = { channel: decodeToken(channel) ?? channel }
+      return [
+        ...(principals.includes(id) ? [{ ...of, right: "publish" as const }] : []),
+        ...(registrars.includes(id) ? [{ ...of, right: "register" as const }] : [])
+      ]
+    }
+  )
+  const erased = yield* erasedAfter(user, moment)
+  return {
+    ...{ id, at: moment.at, ...(erased !== undefined && { erased }) },
+    ...{ devices, registrations: channels.length, channels, grants }
+  }
+})
+
+const shownChannels = {
+  heading: ["CHANNEL", "REGISTERED SINCE"],
+  cellsOf: ({ id, since }: { readonly id: string; readonly since: number }) => [id, iso(since)],
+  none: "no channels"
+}
+
+const pastText = (person: Effect.Success<ReturnType<typeof personAt>>): string => {
+  const { at, channels, devices, erased, grants, id } = person
+  const may = grants.map(({ channel, right }) => `${right} on ${printable(channel)}`).join(", ")
+  return [
+    `user    ${printable(id)}`,
+    `at      ${iso(at)}`,
+    ...(erased === undefined ? [] : [`erased  ${iso(erased)}: LOG says nothing from before`]),
+    `may     ${may === "" ? "nothing by a grant" : may}, beside what the settings name`,
+    "",
+    tableOr(channels, shownChannels),
+    "",
+    tableOr(devices, shownDevices)
+  ].join("\n")
+}
+
+const printPast = Effect.fnUntraced(function* (given: string, moment: Moment, json: boolean) {
+  const person = yield* personAt(yield* userGiven(given), moment)
+  yield* Console.log(json ? printableJson(person) : pastText(person))
+})
+
+const userShow = showOneAt({
   named: argument("user", userGivenHelp),
   // No list waits for its turn in the process of a command, so none is refused.
   read: (user) =>
     userGiven(user).pipe(Effect.flatMap(personOf), Effect.catchTag("Refused", Effect.die)),
   textOf,
-  description: "Show a user: devices, channels and last pushes, never an endpoint",
-  example: { command: "bellcast user show openid:anna", description: "Show the user openid:anna" }
+  printPast,
+  description:
+    "Show a user: devices, channels and last pushes, never an endpoint; with --at also grants",
+  example: { command: "bellcast user show openid:anna", description: "Show the user openid:anna" },
+  exampleOfPast: {
+    command: "bellcast user show openid:anna --at 2026-05-04T12:00Z",
+    description: "Devices, channels and rights of openid:anna at that time"
+  }
 })
 
 /** Between two looks whether an erasure is done, and how long a command waits for it. */

@@ -82,7 +82,7 @@ export const unneededWith = Effect.fnUntraced(function* (
 })
 
 /** The messages of a subject; undefined: there are too many. */
-const readSubject = Effect.fnUntraced(function* (subject: string) {
+export const readSubject = Effect.fnUntraced(function* (subject: string) {
   const { following } = yield* EventLog
   const found: Array<Stored> = []
   for (let from = 1; found.length <= messagesMax; ) {
@@ -95,7 +95,7 @@ const readSubject = Effect.fnUntraced(function* (subject: string) {
 })
 
 /** The facts that the projector rejected some of these, by the sequence of the command. */
-const rejectedAmong = Effect.fnUntraced(function* (messages: ReadonlyArray<Past>) {
+export const rejectedAmong = Effect.fnUntraced(function* (messages: ReadonlyArray<Past>) {
   const facts = yield* (yield* EventLog).lastOf(
     "log",
     messages.map(({ seq }) => subjects.rejected(seq))

@@ -71,6 +71,8 @@ const refused: Readonly<Record<string, readonly [value: string, message: RegExp]
 }
 /** What a verb needs before it looks at the flag. */
 const needed: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "channel show --at": ["news"],
+  "user show --at": ["anna"],
   "restore --to": ["--from", "2026-11-23"],
   "token create --expires": ["shop"],
   "sign-user --expires": ["anna"]

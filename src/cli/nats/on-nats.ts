@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
+import type { Moment, NotInHistory } from "#history/past.ts"
 import { hostsOf } from "#nats/connection/connection.ts"
 import type {
   AppendConflict,
@@ -32,6 +33,7 @@ import {
 import { printable, printableJson, withoutSecrets } from "#telemetry/redaction.ts"
 import { named, objectFlag } from "../terminal/input.ts"
 import { failed, failedBy, noted, type VerbFailed } from "../terminal/output.ts"
+import { atFlag, presentOr } from "./past.ts"
 
 /** A flag whose default is the value of a setting. */
 const flagOf = (name: string, placeholder: string, setting: string, description: string) =>
@@ -173,11 +175,37 @@ interface Shown<I, A, R> {
   readonly example: Command.Command.Example
 }
 
+const printOne = <I, A, R>({ read, textOf }: Shown<I, A, R>, name: I, json: boolean) =>
+  Effect.flatMap(read(name), (found) => Console.log(json ? printableJson(found) : textOf(found)))
+
 /** A verb `show`, with its flags: prints the thing as text or as one JSON object. */
-export const showOne = <I, A, R>({ description, example, named, read, textOf }: Shown<I, A, R>) =>
-  Command.make("show", { named, json: objectFlag, ...natsFlags }, ({ json, named, ...nats }) =>
-    read(named).pipe(
-      Effect.flatMap((found) => Console.log(json ? printableJson(found) : textOf(found))),
-      onNats(nats)
-    )
-  ).pipe(Command.withDescription(description), Command.withExamples([example]))
+export const showOne = <I, A, R>(shown: Shown<I, A, R>) =>
+  Command.make(
+    "show",
+    { named: shown.named, json: objectFlag, ...natsFlags },
+    ({ json, named, ...nats }) => printOne(shown, named, json).pipe(onNats(nats))
+  ).pipe(Command.withDescription(shown.description), Command.withExamples([shown.example]))
+
+interface ShownAt<I, A, R> extends Shown<I, A, R> {
+  /** Prints the thing as LOG had it. */
+  readonly printPast: (
+    name: I,
+    moment: Moment,
+    json: boolean
+  ) => Effect.Effect<void, Failure | NotInHistory, R>
+  readonly exampleOfPast: Command.Command.Example
+}
+
+/** As `showOne`, with the flag `--at`. */
+export const showOneAt = <I, A, R>(shown: ShownAt<I, A, R>) =>
+  Command.make(
+    "show",
+    { named: shown.named, at: atFlag, json: objectFlag, ...natsFlags },
+    ({ at, json, named, ...nats }) =>
+      presentOr(at, printOne(shown, named, json), (moment) =>
+        shown.printPast(named, moment, json)
+      ).pipe(onNats(nats))
+  ).pipe(
+    Command.withDescription(shown.description),
+    Command.withExamples([shown.example, shown.exampleOfPast])
+  )

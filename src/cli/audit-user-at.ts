@@ -1,0 +1,119 @@
+// `bellcast audit --user USER --at TIME`: which broadcasts up to a time this user should have got,
+// on which devices, and why or why not. LOG says it for the whole history; what became of a push is
+// in WORK, for some weeks.
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { ForUser } from "#broadcasts/pushes.ts"
+import { readRecipients } from "#broadcasts/whole-broadcast.ts"
+import { takes } from "#domain/subscription/subscription.ts"
+import { erasedAfter, listsOf, type Moment, registrationsOf } from "#history/past.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { subjects } from "#streams/subjects.ts"
+import { type ChannelToken, decodeToken, type UserToken } from "#streams/tokens.ts"
+import { type Filters, ofBroadcast, selected } from "./audit-user.ts"
+import { userGiven } from "./nats/users.ts"
+import { note, printRows } from "./terminal/output.ts"
+
+/** Prints the broadcasts that started before a moment and could go to a user. */
+export const auditUserAt = Effect.fnUntraced(function* (
+  given: string,
+  moment: Moment,
+  filters: Omit<Filters, "before">,
+  json: boolean
+) {
+  const { user } = yield* userGiven(given)
+  const before = Option.some(new Date(moment.at))
+  const found = yield* selected(user, { ...filters, before }, moment.at)
+  const reason = yield* makeReason(user)
+  const rows = yield* Effect.forEach(found, (each) =>
+    Effect.map(reason(each), (why) => ({ ...ofBroadcast(each), ...why, ...outcomesOf(each) }))
+  )
+  yield* printRows(json, rows, shown)
+  const erased = yield* erasedAfter(user, moment)
+  if (erased !== undefined)
+    yield* note(`this user was erased ${new Date(erased).toISOString()}: LOG has nothing before`)
+})
+
+/** What became of the pushes, as far as WORK has it. */
+const outcomesOf = ({ pushes }: ForUser) =>
+  pushes.length === 0 ? {} : { outcomes: pushes.map(({ fate }) => fate) }
+
+interface Reason {
+  /** Whether a push should have gone to the user. */
+  readonly should: boolean
+  readonly why: string
+  /** Ids of the subscriptions that it should have gone to. */
+  readonly devices: ReadonlyArray<string>
+}
+
+const not = (why: string): Reason => ({ should: false, why, devices: [] })
+
+/** Returns a function that says whether and why a broadcast was for a user. */
+const makeReason = Effect.fnUntraced(function* (user: UserToken) {
+  const log = yield* EventLog
+  const listAt = yield* listsOf(user)
+  const known = new Map<ChannelToken, Effect.Success<ReturnType<typeof registrationsOf>>>()
+  const registered = Effect.fnUntraced(function* (channel: ChannelToken, seq: number) {
+    const at = known.get(channel) ?? (yield* registrationsOf(channel, user))
+    known.set(channel, at)
+    return at(seq)
+  })
+
+  /** By what a broadcast that started at a sequence was for the user; undefined: by nothing. */
+  const ground = Effect.fnUntraced(function* (
+    channels: ReadonlyArray<ChannelToken>,
+    isNamed: boolean,
+    start: number
+  ) {
+    if (isNamed) return "the broadcast names the user"
+    for (const channel of channels) {
+      const began = yield* registered(channel, start)
+      if (began === undefined) continue
+      const since = new Date(began.at).toISOString()
+      return `registered on ${decodeToken(channel) ?? channel} since ${since}`
+    }
+    return undefined
+  })
+
+  return Effect.fnUntraced(function* ({ origin, standing }: ForUser) {
+    if (standing.rejected !== undefined) return not("the broadcast was rejected")
+    const start = yield* startSeqOf(log, origin.stored.seq, standing.schedule !== undefined)
+    if (start === undefined) return not("the broadcast did not start")
+    const to = yield* readRecipients(log, origin.stored)
+    if (to === undefined) return not("LOG lacks a part of the broadcast")
+    if (to.except.includes(user)) return not("the broadcast excepts the user")
+    const why = yield* ground(to.channels, to.users.includes(user), start)
+    if (why === undefined) return not("not registered when it started")
+    const devices = Object.entries(listAt(start).subscriptions)
+      .filter(([id, stored]) => takes(stored, start) && (to.subscription ?? id) === id)
+      .map(([id]) => id)
+    if (devices.length === 0) return not(`${why}, but had no device that takes pushes`)
+    return { should: true, why, devices } satisfies Reason
+  })
+})
+
+/** The sequence of LOG at which a broadcast started; undefined: it did not. */
+const startSeqOf = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  broadcast: number,
+  isScheduled: boolean
+) {
+  if (!isScheduled) return broadcast
+  const filter = subjects.state(broadcast)
+  const changes = yield* log.following("log", filter, { from: broadcast, limit: changesMax })
+  return changes.find(({ message }) => message.type === "broadcast.started")?.seq
+})
+
+/** Changes of one broadcast that are read. */
+const changesMax = 500
+
+const shown = {
+  heading: ["BROADCAST", "STARTED", "CHANNEL", "STATE", "SHOULD GET IT", "DEVICES", "WHY"],
+  cellsOf: (
+    row: ReturnType<typeof ofBroadcast> & Reason & { readonly outcomes?: ReadonlyArray<string> }
+  ) => [
+    ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
+    ...[row.should ? "yes" : "no", row.devices.length, row.why]
+  ],
+  none: "no broadcasts to this user in that time"
+}

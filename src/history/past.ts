@@ -1,0 +1,248 @@
+// What LOG said at an earlier moment, within its history: the subscriptions and registrations of a
+// user, the members of a channel, and who may publish or register there. Reads without a consumer,
+// as auditors may.
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { endOfHistory, foldListOf, foldRegistrationOf } from "#domain/history.ts"
+import {
+  foldPublishers,
+  isPublisherCommand,
+  noPublishers,
+  type Publishers
+} from "#domain/publisher.ts"
+import type { Registration } from "#domain/registration.ts"
+import { emptyList, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { streamState } from "#nats/admin/maintenance.ts"
+import { makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
+import { keys } from "#streams/buckets.ts"
+import { streams } from "#streams/index.ts"
+import {
+  filters,
+  parseErasure,
+  parsePublisher,
+  parseRegistration,
+  subjects
+} from "#streams/subjects.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
+import { readHistoryPlace } from "./place.ts"
+import { readSubject, rejectedAmong } from "./unneeded.ts"
+
+/** LOG does not say what was true at a time. `message` says why, and which times can be asked. */
+export class NotInHistory extends Schema.TaggedError<NotInHistory>()("NotInHistory", {
+  message: Schema.String
+}) {}
+
+/** A moment of LOG. */
+export interface Moment {
+  /** The last message before it; 0: there was none. */
+  readonly seq: number
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+/**
+ * The moment of a time, in milliseconds since the epoch. `days`: how long the history is. Fails
+ * with NotInHistory for a time to come, and for one of which LOG keeps only what the present rests
+ * on.
+ */
+export const momentAt = Effect.fnUntraced(function* (at: number, days: number) {
+  const { firstSince, following } = yield* EventLog
+  const now = (yield* readServerTime).serverMillis
+  const notIn = (message: string) => new NotInHistory({ message })
+  if (at > now) return yield* notIn(`${new Date(at).toISOString()} is to come`)
+  const begin = endOfHistory(now, days)
+  if (at < begin)
+    return yield* notIn(
+      `the history has ${days} days (BELLCAST_HISTORY_DAYS): give ` +
+        `${new Date(begin).toISOString()} or later`
+    )
+  const last = (yield* streamState(streams.log))?.lastSeq ?? 0
+  const seq = ((yield* firstSince("log", at)) ?? last + 1) - 1
+  const { historyUpTo } = yield* readHistoryPlace
+  if (seq < historyUpTo) {
+    const [first] = yield* following("log", ">", { from: historyUpTo + 1, limit: 1 })
+    const from = new Date(first?.at ?? now).toISOString()
+    return yield* notIn(`LOG was nearly full, and has a shorter history: give ${from} or later`)
+  }
+  const moment: Moment = { seq, at }
+  return moment
+})
+
+/** How many users were erased since a moment: LOG says nothing of them any more. */
+export const erasedSince = Effect.fnUntraced(function* ({ seq }: Moment) {
+  const users = new Set<UserToken>()
+  const facts = yield* EventLog
+  yield* facts.scan("log", [filters.erased], (fact) => {
+    const user = parseErasure(fact.subject)
+    if (fact.seq > seq && user !== undefined) users.add(user)
+  })
+  return users.size
+})
+
+/** When a user was erased after a moment, in milliseconds since the epoch. */
+export const erasedAfter = Effect.fnUntraced(function* (user: UserToken, { seq }: Moment) {
+  const fact = yield* (yield* EventLog).last("log", subjects.erased(user))
+  return fact !== undefined && fact.seq > seq ? fact.at : undefined
+})
+
+/** All messages of a subject, and which of them the projector rejected. */
+const readPast = Effect.fnUntraced(function* (subject: string) {
+  const messages = yield* readSubject(subject)
+  // Of so long a subject nothing is deleted, and no user has one.
+  if (messages === undefined)
+    return yield* new NotInHistory({ message: "there are too many messages of it in LOG" })
+  const rejected = new Set((yield* rejectedAmong(messages)).keys())
+  return { messages, rejected }
+})
+
+/**
+ * Reads the messages of a user's subscriptions. Returns the list as it was after a message of LOG,
+ * in order to be asked about several.
+ */
+export const listsOf = Effect.fnUntraced(function* (user: UserToken) {
+  const { messages, rejected } = yield* readPast(subjects.subscription(user))
+  const fold = foldListOf(rejected)
+  return (seq: number): SubscriptionList =>
+    messages.filter((each) => each.seq <= seq).reduce(fold, emptyList)
+})
+
+/** As `listsOf`: since which message the user was registered on a channel; undefined: not then. */
+export const registrationsOf = Effect.fnUntraced(function* (
+  channel: ChannelToken,
+  user: UserToken
+) {
+  const { messages, rejected } = yield* readPast(subjects.registration(channel, user))
+  const fold = foldRegistrationOf(rejected)
+  return (seq: number): Stored | undefined => {
+    const until = messages.filter((each) => each.seq <= seq)
+    const registration = until.reduce<Registration | undefined>(fold, undefined)
+    if (registration?.on !== true) return undefined
+    return until.find((each) => each.seq === registration.since)
+  }
+})
+
+/** Messages that are read at once. */
+const readAtOnce = 500
+
+/** Each message of a subject, or of several, up to a moment, in parts. */
+const eachPart = Effect.fnUntraced(function* <E, R>(
+  filter: string,
+  { seq }: Moment,
+  each: (part: ReadonlyArray<Stored>) => Effect.Effect<void, E, R>
+) {
+  const { following } = yield* EventLog
+  for (let from = 1; from <= seq; ) {
+    const found = yield* following("log", filter, { from, limit: readAtOnce })
+    yield* each(found.filter((stored) => stored.seq <= seq))
+    from = (found.at(-1)?.seq ?? seq) + 1
+  }
+})
+
+export interface Member {
+  readonly user: UserToken
+  /** The id of the user; absent: the message has none. */
+  readonly id?: string
+  /** Since when the user was registered, in milliseconds since the epoch. */
+  readonly since: number
+}
+
+/** A registration as the file has it. */
+type Kept = Registration & Omit<Member, "user" | "since"> & { readonly began: number }
+
+/** A registration after one more of its messages; the same object: it did not change. */
+const keptAfter = (
+  before: Kept | undefined,
+  stored: Stored,
+  rejected: ReadonlySet<number>
+): Kept | undefined => {
+  const { at, message, seq } = stored
+  const next = foldRegistrationOf(rejected)(before, stored)
+  if (next === before) return before
+  const began = next.since === seq ? at : (before?.began ?? at)
+  return { ...next, began, ...(message.type === "registration.put" && { id: message.user }) }
+}
+
+/**
+ * The members of a channel at a moment: how many, and all of them in parts. They are in a temporary
+ * file until the scope closes, so that a channel of any size needs the same memory.
+ */
+export const membersAt = Effect.fnUntraced(function* (channel: ChannelToken, moment: Moment) {
+  const { following } = yield* EventLog
+  const { after, buckets } = yield* makeDiskBuckets
+  const [rejection] = yield* following("log", filters.rejected, { from: 1, limit: 1 })
+  let count = 0
+  const keep = Effect.fnUntraced(function* (stored: Stored, rejected: ReadonlySet<number>) {
+    const user = parseRegistration(stored.subject)?.user
+    if (user === undefined) return
+    const key = keys.registration(channel, user)
+    const found = yield* buckets.get("registrations", key)
+    const before = found?.value as Kept | undefined
+    const next = keptAfter(before, stored, rejected)
+    if (next === before || next === undefined) return
+    count += Number(next.on) - Number(before?.on ?? false)
+    yield* buckets.put("registrations", key, next, found?.revision ?? 0)
+  })
+  yield* eachPart(filters.registrationsIn(channel), moment, (part) =>
+    Effect.gen(function* () {
+      const rejected = new Set(rejection === undefined ? [] : (yield* rejectedAmong(part)).keys())
+      yield* Effect.forEach(part, (stored) => keep(stored, rejected), { discard: true })
+    }).pipe(Effect.catchTag("AppendConflict", Effect.die))
+  )
+  const parts = function* (): Generator<ReadonlyArray<Member>, void> {
+    for (let last = 0; ; ) {
+      const some = after("registrations", last)
+      if (some.length === 0) return
+      last = some.at(-1)!.revision
+      yield some.flatMap(({ key, text }) => memberIn(key, JSON.parse(text)))
+    }
+  }
+  return { count, parts }
+})
+
+const memberIn = (key: string, { began, id, on }: Kept): ReadonlyArray<Member> => {
+  const user = key.split(".").at(-1) as UserToken
+  return on ? [{ user, ...(id !== undefined && { id }), since: began }] : []
+}
+
+/** Who may publish or register by a grant on a channel; undefined: on all. */
+export const grantsAt = Effect.fnUntraced(function* (
+  channel: ChannelToken | undefined,
+  moment: Moment
+) {
+  const channels = new Map<ChannelToken, Publishers>()
+  const filter = channel === undefined ? filters.publishers : subjects.publisher(channel)
+  yield* eachPart(filter, moment, (part) =>
+    Effect.sync(() => {
+      for (const { message, seq, subject } of part) {
+        const place = parsePublisher(subject)
+        if (place === undefined || !isPublisherCommand(message)) continue
+        const before = channels.get(place) ?? noPublishers
+        channels.set(place, foldPublishers(before, message, seq).publishers)
+      }
+    })
+  )
+  return channels
+})
+
+/** The channels that a user was registered on at a moment, with the message that began each. */
+export const channelsOfUserAt = Effect.fnUntraced(function* (user: UserToken, moment: Moment) {
+  const last = new Map<string, Registration>()
+  const began = new Map<string, Stored>()
+  yield* eachPart(filters.registrationsOf(user), moment, (part) =>
+    Effect.gen(function* () {
+      const fold = foldRegistrationOf(new Set((yield* rejectedAmong(part)).keys()))
+      for (const stored of part) {
+        const next = fold(last.get(stored.subject), stored)
+        last.set(stored.subject, next)
+        if (next.since === stored.seq) began.set(stored.subject, stored)
+      }
+    })
+  )
+  return [...last].flatMap(([subject, { on }]) => {
+    const channel = parseRegistration(subject)?.channel
+    return on && channel !== undefined ? [{ channel, since: began.get(subject)!.at }] : []
+  })
+})

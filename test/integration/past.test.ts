@@ -1,0 +1,219 @@
+// What `--at` says of an earlier moment: the same as a rebuild of LOG as it was then, and what the
+// service did.
+import { setTimeout as sleep } from "node:timers/promises"
+import { Effect, Layer } from "effect"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { channelsOfUserAt, grantsAt, listsOf, membersAt } from "#history/past.ts"
+import { natsLayer } from "#nats/layer.ts"
+import { storedForm } from "#streams/index.ts"
+import { decodeToken } from "#streams/tokens.ts"
+import { administer, quiet, rebuildAt, useHistory } from "#test/history.ts"
+import { call, finished, finishedAt, join, publish, publishAt } from "../support/client.ts"
+import { channels, userOf } from "../support/history-commands.ts"
+import { messagesOf, openKept } from "../support/kept-store.ts"
+import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
+import { type PushService, startPushService } from "../support/push-service.ts"
+import { permit, runCli } from "../support/run-cli.ts"
+import { type Service, secretEnvironment, startService } from "../support/service.ts"
+import { idOf, tokenOf } from "../support/users.ts"
+
+const shared = useHistory()
+
+const users = Array.from({ length: 12 }, (_, n) => userOf(n))
+
+/** What LOG of the history says of everybody after a message. */
+const saidAt = (url: string, seq: number) =>
+  Effect.gen(function* () {
+    const moment = { seq, at: 0 }
+    const members: Record<string, ReadonlyArray<string>> = {}
+    for (const channel of channels) {
+      const found = yield* membersAt(channel, moment)
+      members[channel] = [...found.parts()]
+        .flat()
+        .map(({ user }) => user)
+        .sort()
+      assert.equal(found.count, members[channel].length)
+    }
+    const joined: Record<string, ReadonlyArray<string>> = {}
+    const lists: Record<string, unknown> = {}
+    for (const user of users) {
+      for (const { channel } of yield* channelsOfUserAt(user, moment))
+        joined[channel] = [...(joined[channel] ?? []), user].sort()
+      lists[user] = (yield* listsOf(user))(seq).subscriptions
+    }
+    const grants = [...(yield* grantsAt(undefined, moment))]
+    return { members, joined, lists, grants }
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(Layer.merge(natsLayer({ url, name: "past" }), quiet)),
+    Effect.runPromise
+  )
+
+/** The buckets that a rebuild makes of the first messages of LOG, on another server. */
+const rebuiltAt = async (url: string, seq: number) => {
+  await using original = await connectAdmin(url)
+  const log = (await messagesOf(original, "BELLCAST_LOG")).filter((each) => each.seq <= seq)
+  await using nats = await startNats({ syncAlways: false })
+  await using admin = await administer(nats.url)
+  const rest = { buckets: {}, views: [], env: {}, pushPort: 1, redrivable: "" }
+  await openKept(nats.url, admin, { form: storedForm.streams, log, work: [], ...rest })
+  await rebuildAt(nats.url)
+  return Object.entries(await admin.entries()).map(([subject, text]) => {
+    const [, , bucket = "", key = ""] = /^(\$KV\.bellcast_)(\w+)\.(.*)$/.exec(subject) ?? []
+    return { bucket, key, value: JSON.parse(text) }
+  })
+}
+
+describe("what LOG said at a moment", { timeout: 120_000 }, () => {
+  it.each([1, 40, 120, 200, 260])("is what a rebuild made of it: %d messages", async (seq) => {
+    const { url } = shared.history
+    const { grants, joined, lists, members } = await saidAt(url, seq)
+    const entries = await rebuiltAt(url, seq)
+    const stored: Record<string, ReadonlyArray<string>> = {}
+    for (const { bucket, key, value } of entries) {
+      if (bucket !== "registrations" || key.startsWith("=users.") || value.on !== true) continue
+      const [channel = "", user = ""] = [key.split(".")[0], key.split(".").at(-1)]
+      stored[channel] = [...(stored[channel] ?? []), user].sort()
+    }
+    for (const channel of channels) assert.deepEqual(members[channel], stored[channel] ?? [])
+    assert.deepEqual(joined, stored)
+    for (const user of users) {
+      const entry = entries.find(({ bucket, key }) => bucket === "subscriptions" && key === user)
+      assert.deepEqual(lists[user], entry?.value.subscriptions ?? {}, user)
+    }
+    for (const [channel, { principals }] of grants) {
+      const key = `${channel}.publishers`
+      const entry = entries.find((each) => each.bucket === "permissions" && each.key === key)
+      assert.deepEqual(entry?.value.principals ?? [], principals, decodeToken(channel))
+    }
+  })
+})
+
+describe("--at", { timeout: 120_000 }, () => {
+  let nats: TestNats
+  let push: PushService
+  let service: Service
+  /** Between the two halves of the history. */
+  let may: string
+  let ids: Readonly<Record<"first" | "named" | "second", number>>
+  const anna = idOf("user0")
+  beforeAll(async () => {
+    nats = await startNats()
+    push = await startPushService()
+    const env = {
+      BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher"),
+      BELLCAST_OPERATOR_PRINCIPALS: idOf("operator"),
+      BELLCAST_LOG_REQUESTS: "false"
+    }
+    service = await startService({ natsUrl: nats.url, env })
+    const { url } = service
+    await join([url], "news", [push.subscribe().subscription, push.subscribe().subscription])
+    await permit(nats.url, "grant", "news", "user0")
+    const first = await publish(url, "news", { n: 1 })
+    await finished(url, "news", first)
+    await sleep(20)
+    may = new Date().toISOString()
+    await sleep(20)
+    await permit(nats.url, "revoke", "news", "user0")
+    await call(url, "DELETE", "/channels/news/registration", "user0")
+    const second = await publish(url, "news", { n: 2 })
+    await finished(url, "news", second)
+    const to = { users: [anna] }
+    const named = await publishAt(url, "/broadcasts", { data: { n: 3 }, to })
+    await finishedAt(url, `/broadcasts/${named}`)
+    await call(url, "DELETE", "/subscriptions", "user0")
+    ids = { first: Number(first), second: Number(second), named: Number(named) }
+  })
+  afterAll(async () => {
+    for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
+  })
+
+  const run = (...args: ReadonlyArray<string>) =>
+    runCli([...args, "--nats", nats.url], secretEnvironment)
+  const lines = async (...args: ReadonlyArray<string>) => {
+    const { code, stderr, stdout } = await run(...args, "--json")
+    assert.equal(code, 0, stderr)
+    return stdout
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line))
+  }
+
+  it("shows a channel with its members, as it was", async () => {
+    const [channel, ...members] = await lines("channel", "show", "news", "--at", may)
+    assert.deepInclude(channel, { id: "news", registrations: 2, publishers: [anna] })
+    assert.deepEqual(
+      channel.broadcasts.map(({ id }: { id: string }) => Number(id)),
+      [ids.first]
+    )
+    const found = members.map(({ id, user }) => `${id} ${user}`).sort()
+    const expected = ["user0", "user1"].map((name) => `${idOf(name)} ${tokenOf(name)}`)
+    assert.deepEqual(found, expected)
+    const now = await lines("channel", "show", "news", "--at", new Date().toISOString())
+    assert.deepEqual([now[0].registrations, now.length], [1, 2])
+    const { stdout } = await run("channel", "show", "news", "--at", may)
+    assert.match(stdout, /registrations {2}2\n/)
+    assert.match(stdout, new RegExp(`Z {2}${tokenOf("user1")} {2}${idOf("user1")}\n`))
+    assert.notInclude(stdout, push.origin)
+  })
+
+  it("shows a user with devices, channels and rights, as they were", async () => {
+    const [then] = await lines("user", "show", anna, "--at", may)
+    assert.deepInclude(then, { id: anna, registrations: 1 })
+    assert.deepEqual(then.grants, [{ channel: "news", right: "publish" }])
+    assert.equal(then.channels[0].id, "news")
+    assert.equal(then.devices[0].host, "127.0.0.1")
+    assert.notInclude(JSON.stringify(then), push.origin)
+    const [now] = await lines("user", "show", anna, "--at", new Date().toISOString())
+    assert.deepEqual([now.devices, now.channels, now.grants], [[], [], []])
+    const { stdout } = await run("user", "show", anna, "--at", may)
+    assert.match(stdout, /may {5}publish on news, beside what the settings name/)
+  })
+
+  it("lists grants as they were", async () => {
+    const [grant] = await lines("permissions", "list", "--at", may)
+    assert.deepEqual(grant, { channel: "news", principal: anna, right: "publish" })
+    assert.deepEqual(await lines("permissions", "list"), [])
+  })
+
+  it("says what a user should have got, and why", async () => {
+    const now = new Date().toISOString()
+    const [named, second, first] = await lines("audit", "--user", anna, "--at", now)
+    assert.deepInclude(first, { broadcast: ids.first, should: true, channel: "news" })
+    assert.match(first.why, /^registered on news since 20/)
+    assert.lengthOf(first.devices, 1)
+    const why = "not registered when it started"
+    assert.deepInclude(second, { broadcast: ids.second, should: false, why })
+    const byName = { should: true, why: "the broadcast names the user" }
+    assert.deepInclude(named, { broadcast: ids.named, ...byName, outcomes: ["delivered"] })
+    assert.lengthOf(await lines("audit", "--user", anna, "--at", may), 1)
+    const { stdout } = await run("audit", "--user", anna, "--at", now)
+    assert.match(stdout, /news +finished +no +0 +not registered when it started/)
+  })
+
+  it("refuses times that LOG cannot speak of, and flags that contradict each other", async () => {
+    for (const [time, said] of [
+      ["2099-01-01T00:00Z", /is to come/],
+      ["2020-01-01T00:00Z", /the history has 400 days \(BELLCAST_HISTORY_DAYS\): give 20/]
+    ] as const) {
+      const { code, stderr } = await run("permissions", "list", "--at", time)
+      assert.equal(code, 1)
+      assert.match(stderr, said)
+    }
+    for (const args of [["--user", anna, "--before", may], [String(ids.first)]])
+      assert.equal((await run("audit", ...args, "--at", may)).code, 1)
+  })
+
+  it("says that a person was erased since", async () => {
+    assert.equal((await run("user", "erase", anna)).code, 0)
+    const { stderr } = await run("channel", "show", "news", "--at", may)
+    assert.match(stderr, /1 user was erased since then: what was true of them is not shown/)
+    const [then] = await lines("user", "show", anna, "--at", may)
+    assert.isNumber(then.erased)
+    assert.deepEqual([then.devices, then.channels], [[], []])
+    assert.match((await run("user", "show", anna, "--at", may)).stdout, /^erased {2}20/m)
+    const audit = await run("audit", "--user", anna, "--at", may)
+    assert.match(audit.stderr, /this user was erased 20/)
+  })
+})
