@@ -2,6 +2,7 @@
 // user, the members of a channel, and who may publish or register there. Reads without a consumer,
 // as auditors may.
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import { endOfHistory, foldListOf, foldRegistrationOf } from "#domain/history.ts"
 import {
@@ -17,7 +18,6 @@ import { makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
-import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import {
   filters,
@@ -127,17 +127,21 @@ export const registrationsOf = Effect.fnUntraced(function* (
 /** Messages that are read at once. */
 const readAtOnce = 500
 
-/** Each message of a subject, or of several, up to a moment, in parts. */
+/** Each message of a subject, or of several, up to a moment, in parts. Reads one part ahead. */
 const eachPart = Effect.fnUntraced(function* <E, R>(
   filter: string,
   { seq }: Moment,
   each: (part: ReadonlyArray<Stored>) => Effect.Effect<void, E, R>
 ) {
   const { following } = yield* EventLog
-  for (let from = 1; from <= seq; ) {
-    const found = yield* following("log", filter, { from, limit: readAtOnce })
+  const read = (from: number) =>
+    Effect.forkChild(following("log", filter, { from, limit: readAtOnce }))
+  for (let next = yield* read(1); ; ) {
+    const found = yield* Fiber.join(next)
+    const last = found.at(-1)?.seq ?? seq
+    if (last < seq) next = yield* read(last + 1)
     yield* each(found.filter((stored) => stored.seq <= seq))
-    from = (found.at(-1)?.seq ?? seq) + 1
+    if (last >= seq) return
   }
 })
 
@@ -157,10 +161,10 @@ const keptAfter = (
   before: Kept | undefined,
   stored: Stored,
   rejected: ReadonlySet<number>
-): Kept | undefined => {
+): Kept => {
   const { at, message, seq } = stored
   const next = foldRegistrationOf(rejected)(before, stored)
-  if (next === before) return before
+  if (next === before) return before!
   const began = next.since === seq ? at : (before?.began ?? at)
   return { ...next, began, ...(message.type === "registration.put" && { id: message.user }) }
 }
@@ -171,25 +175,24 @@ const keptAfter = (
  */
 export const membersAt = Effect.fnUntraced(function* (channel: ChannelToken, moment: Moment) {
   const { following } = yield* EventLog
-  const { after, buckets } = yield* makeDiskBuckets
+  const { after, entry, set } = yield* makeDiskBuckets
   const [rejection] = yield* following("log", filters.rejected, { from: 1, limit: 1 })
   let count = 0
-  const keep = Effect.fnUntraced(function* (stored: Stored, rejected: ReadonlySet<number>) {
+  const keep = (stored: Stored, rejected: ReadonlySet<number>): void => {
     const user = parseRegistration(stored.subject)?.user
     if (user === undefined) return
-    const key = keys.registration(channel, user)
-    const found = yield* buckets.get("registrations", key)
-    const before = found?.value as Kept | undefined
+    const found = entry("registrations", user)
+    const before: Kept | undefined = found && JSON.parse(found.text)
     const next = keptAfter(before, stored, rejected)
-    if (next === before || next === undefined) return
+    if (next === before) return
     count += Number(next.on) - Number(before?.on ?? false)
-    yield* buckets.put("registrations", key, next, found?.revision ?? 0)
-  })
+    set("registrations", user, JSON.stringify(next), found)
+  }
   yield* eachPart(filters.registrationsIn(channel), moment, (part) =>
     Effect.gen(function* () {
       const rejected = new Set(rejection === undefined ? [] : (yield* rejectedAmong(part)).keys())
-      yield* Effect.forEach(part, (stored) => keep(stored, rejected), { discard: true })
-    }).pipe(Effect.catchTag("AppendConflict", Effect.die))
+      for (const stored of part) keep(stored, rejected)
+    })
   )
   const parts = function* (): Generator<ReadonlyArray<Member>, void> {
     for (let last = 0; ; ) {
@@ -203,7 +206,7 @@ export const membersAt = Effect.fnUntraced(function* (channel: ChannelToken, mom
 })
 
 const memberIn = (key: string, { began, id, on }: Kept): ReadonlyArray<Member> => {
-  const user = key.split(".").at(-1) as UserToken
+  const user = key as UserToken
   return on ? [{ user, ...(id !== undefined && { id }), since: began }] : []
 }
 

@@ -86,9 +86,9 @@ const ask = async (...args: ReadonlyArray<string>) => {
 }
 
 say(`${messages} messages of LOG; Node ${process.versions.node}\n`)
-say(
-  `${"".padEnd(40)}${["seconds", "lines", "lines/s", "MiB"].map((one) => one.padStart(10)).join("")}`
-)
+const row = (name: string, cells: ReadonlyArray<string | number>) =>
+  say(`${name.padEnd(40)}${cells.map((cell) => String(cell).padStart(10)).join("")}`)
+row("", ["seconds", "lines", "lines/s", "MiB"])
 for (const [name, ...args] of [
   ["permissions list", "permissions", "list"],
   ["user show, on two channels", "user", "show", idOf("user0")],
@@ -99,8 +99,7 @@ for (const [name, ...args] of [
   const found = []
   for (let i = 0; i < rounds; i++) found.push(await ask(...args))
   const { lines, mebibytes, seconds } = found.sort((a, b) => a.seconds - b.seconds)[1]!
-  const cells = [seconds.toFixed(2), lines, Math.round(lines / seconds), mebibytes.toFixed(0)]
-  say(`${name.padEnd(40)}${cells.map((cell) => String(cell).padStart(10)).join("")}`)
+  row(name, [seconds.toFixed(2), lines, Math.round(lines / seconds), mebibytes.toFixed(0)])
 }
 await nats.stop()
 process.exit(0)

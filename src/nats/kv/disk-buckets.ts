@@ -18,6 +18,13 @@ export interface DiskBuckets {
   readonly buckets: Buckets["Service"]
   /** An entry, or `meta`. */
   readonly entry: (bucket: BucketName, key: string) => TextEntry | undefined
+  /** Writes a text in the place of `former`, which the key has, and returns its revision. */
+  readonly set: (
+    bucket: BucketName,
+    key: string,
+    text: string,
+    former: TextEntry | undefined
+  ) => number
   /**
    * The next entries after a revision, in the order in which they were written, with `meta`; none:
    * there are no more. An entry that is written meanwhile may come twice.
@@ -52,14 +59,19 @@ export const makeDiskBuckets = Effect.gen(function* () {
   let last = 0
   const table = (bucket: BucketName) => tables.get(bucket)!
 
+  const set: DiskBuckets["set"] = (bucket, key, text, former) => {
+    const { insert, remove } = table(bucket)
+    if (former !== undefined) remove(former.revision)
+    insert(++last, key, text)
+    return last
+  }
+
   const putText: Buckets["Service"]["putText"] = (bucket, key, text, revision) =>
     Effect.suspend(() => {
-      const { entry, insert, remove } = table(bucket)
-      const former = entry(key)?.revision ?? 0
-      if (former !== revision) return Effect.fail(new AppendConflict({ subject: key }))
-      if (former !== 0) remove(former)
-      insert(++last, key, text)
-      return Effect.succeed(last)
+      const former = table(bucket).entry(key)
+      return (former?.revision ?? 0) === revision
+        ? Effect.succeed(set(bucket, key, text, former))
+        : Effect.fail(new AppendConflict({ subject: key }))
     })
 
   const buckets: Buckets["Service"] = {
@@ -81,6 +93,7 @@ export const makeDiskBuckets = Effect.gen(function* () {
   const made: DiskBuckets = {
     buckets,
     entry: (bucket, key) => table(bucket).entry(key),
+    set,
     after: (bucket, revision) => table(bucket).after(revision),
     last: () => last
   }
