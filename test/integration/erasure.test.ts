@@ -32,7 +32,8 @@ beforeAll(async () => {
     env: {
       BELLCAST_OPERATOR_PRINCIPALS: idOf("operator"),
       BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher"),
-      BELLCAST_LOG_REQUESTS: "false"
+      BELLCAST_LOG_REQUESTS: "false",
+      BELLCAST_RETRY_BASE_MILLIS: "6000"
     }
   })
   admin = await connectAdmin(nats.url)
@@ -177,6 +178,26 @@ describe("an erasure", { timeout: 300_000 }, () => {
     )
     assert.equal(await statusOf(`/broadcasts/${shared}`), 200)
     assert.equal(await statusOf("/drafts/for-ann"), 404)
+    await verify()
+  })
+
+  it("lets no push go that waits for its next attempt", async () => {
+    const agents = [push.subscribe({ script: ["503", "201"] }), push.subscribe()]
+    for (const [n, user] of ["dan", "bob"].entries()) {
+      const data = agents[n]!.subscription
+      await request("POST", "/subscriptions", user, { data })
+      await register(user, "waits")
+    }
+    const sent = await publishAt(service.url, "/channels/waits", { data: { n: 1 } })
+    await until(
+      () => call(service.url, "GET", `/broadcasts/${sent}`, "publisher"),
+      ({ body }) => body.data?.retrying === 1
+    )
+    await request("DELETE", "/", "dan")
+    await erased("dan")
+    const counts = await finishedAt(service.url, `/broadcasts/${sent}`, "publisher")
+    assert.deepInclude(counts, { delivered: 1, gone: 1 })
+    assert.lengthOf(agents[0]!.attempts, 1)
     await verify()
   })
 
