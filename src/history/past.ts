@@ -14,7 +14,7 @@ import {
 import type { Registration } from "#domain/registration.ts"
 import { emptyList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
-import { makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
+import { makeDiskBuckets, NoScratch } from "#nats/kv/disk-buckets.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
@@ -30,7 +30,7 @@ import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { readHistoryPlace } from "./place.ts"
 import { readSubject, rejectedAmong } from "./unneeded.ts"
 
-/** LOG does not say what was true at a time. `message` says why, and which times can be asked. */
+/** It cannot be said what was true at a time. `message` says why, and what to do. */
 export class NotInHistory extends Schema.TaggedError<NotInHistory>()("NotInHistory", {
   message: Schema.String
 }) {}
@@ -74,8 +74,7 @@ export const momentAt = Effect.fnUntraced(function* (at: number, days: number) {
 /** How many users were erased since a moment: LOG says nothing of them any more. */
 export const erasedSince = Effect.fnUntraced(function* ({ seq }: Moment) {
   const users = new Set<UserToken>()
-  const facts = yield* EventLog
-  yield* facts.scan("log", [filters.erased], (fact) => {
+  yield* (yield* EventLog).scan("log", [filters.erased], (fact) => {
     const user = parseErasure(fact.subject)
     if (fact.seq > seq && user !== undefined) users.add(user)
   })
@@ -171,9 +170,19 @@ const keptAfter = (
 
 /**
  * The members of a channel at a moment: how many, and all of them in parts. They are in a temporary
- * file until the scope closes, so that a channel of any size needs the same memory.
+ * file until the scope closes, so that a channel of any size needs the same memory. Fails with
+ * NotInHistory where that file has no room.
  */
-export const membersAt = Effect.fnUntraced(function* (channel: ChannelToken, moment: Moment) {
+export const membersAt = (channel: ChannelToken, moment: Moment) =>
+  readMembers(channel, moment).pipe(
+    Effect.catchDefect((defect) =>
+      defect instanceof NoScratch
+        ? Effect.fail(new NotInHistory({ message: defect.message }))
+        : Effect.die(defect)
+    )
+  )
+
+const readMembers = Effect.fnUntraced(function* (channel: ChannelToken, moment: Moment) {
   const { following } = yield* EventLog
   const { after, entry, set } = yield* makeDiskBuckets
   const [rejection] = yield* following("log", filters.rejected, { from: 1, limit: 1 })

@@ -87,7 +87,7 @@ it("ends where the temporary file has no room, and a start with room goes on", {
   await disk.fill(64)
   const env = { SQLITE_TMPDIR: disk.folder }
   await expect(startService({ ...makers, natsUrl: nats.url, env })).rejects.toThrow(
-    /cannot start\. .*temporary file of the rebuild failed .*TMPDIR names/
+    /cannot start\. .*a temporary file failed .*TMPDIR names/
   )
   await disk.empty()
   await using admin = await administer(nats.url)

@@ -170,7 +170,7 @@ const scratch = <A>(run: () => A): A => {
   } catch (error) {
     throw new NoScratch({
       message:
-        `the temporary file of the rebuild failed (${(error as Error).message}): it needs about ` +
+        `a temporary file failed (${(error as Error).message}): it needs about ` +
         "twice the size of the buckets in the folder that TMPDIR names, or in /var/tmp"
     })
   }
