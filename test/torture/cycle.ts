@@ -7,6 +7,7 @@ import { kept, registrations } from "./checks/kept.ts"
 import { answers, logs } from "./checks/logs.ts"
 import { changed, pauses } from "./checks/orders.ts"
 import { noteOwners } from "./checks/owners.ts"
+import { past } from "./checks/past.ts"
 import { rates } from "./checks/rates.ts"
 import { rebuild } from "./checks/rebuild.ts"
 import { resources } from "./checks/resources.ts"
@@ -35,6 +36,7 @@ const checks: ReadonlyArray<Check> = [
   registrations,
   audit,
   verified,
+  past,
   resources,
   answers,
   logs

@@ -138,6 +138,14 @@ export interface Receipts {
   refused: number
 }
 
+/** What was true when a cycle ended, with no change under way. */
+export interface Moment {
+  /** In RFC 3339. */
+  readonly at: string
+  /** Pseudonyms, by channel. */
+  readonly members: ReadonlyMap<string, ReadonlySet<string>>
+}
+
 export interface Model {
   readonly channels: ReadonlyArray<string>
   readonly users: Array<User>
@@ -154,6 +162,7 @@ export interface Model {
   readonly contested: Array<ReadonlyArray<Subscription>>
   /** Names of subscriptions that squatters tried to store, and must not have. */
   readonly squatted: Set<string>
+  readonly moments: Array<Moment>
   /** What no fault explains, such as a push that cannot be decrypted. */
   readonly wrong: Array<string>
 }
@@ -168,6 +177,7 @@ export const makeModel = (channels: ReadonlyArray<string>): Model => ({
   editions: new Map(),
   contested: [],
   squatted: new Set(),
+  moments: [],
   wrong: []
 })
 
