@@ -25,6 +25,7 @@ import {
 } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
 import { shownBroadcasts } from "./broadcast.ts"
+import { frugally } from "./nats/frugal.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { noteErased } from "./nats/past.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"
@@ -158,21 +159,26 @@ const memberLine = ({ id = "", since, user }: Member): string =>
   `${new Date(since).toISOString()}  ${user}  ${printable(id)}`
 
 /** Prints a channel as LOG had it, and after it a line for each member. */
-const printPast = Effect.fnUntraced(function* (id: string, moment: Moment, json: boolean) {
-  const channel = yield* channelOf(id)
-  const { principals, registrars } = (yield* grantsAt(channel, moment)).get(channel) ?? noPublishers
-  const broadcasts = yield* lastBroadcasts(channel, moment.at)
-  const members = yield* membersAt(channel, moment)
-  const { at } = moment
-  const found = {
-    ...{ id, at, registrations: members.count, publishers: principals, registrars, broadcasts }
-  }
-  yield* Console.log(json ? printableJson(found) : textOf(found))
-  if (!json && members.count > 0)
-    yield* Console.log("\nREGISTERED SINCE          PSEUDONYM               USER")
-  yield* printMembers(members, json)
-  yield* noteErased(moment)
-}, Effect.scoped)
+const printPast = Effect.fnUntraced(
+  function* (id: string, moment: Moment, json: boolean) {
+    const channel = yield* channelOf(id)
+    const { principals, registrars } =
+      (yield* grantsAt(channel, moment)).get(channel) ?? noPublishers
+    const broadcasts = yield* lastBroadcasts(channel, moment.at)
+    const members = yield* membersAt(channel, moment)
+    const { at } = moment
+    const found = {
+      ...{ id, at, registrations: members.count, publishers: principals, registrars, broadcasts }
+    }
+    yield* Console.log(json ? printableJson(found) : textOf(found))
+    if (!json && members.count > 0)
+      yield* Console.log("\nREGISTERED SINCE          PSEUDONYM               USER")
+    yield* printMembers(members, json)
+    yield* noteErased(moment)
+  },
+  Effect.scoped,
+  frugally
+)
 
 const channelShow = showOneAt({
   named: argument("channel", "The channel's id"),

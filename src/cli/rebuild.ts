@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/clocks.ts"
 import { type HowFar, inWords, Notes } from "#rebuild/notes.ts"
 import { rebuild } from "#rebuild/rebuild.ts"
+import { frugally } from "./nats/frugal.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { failedBy, note, table } from "./terminal/output.ts"
 
@@ -32,7 +33,7 @@ export const rebuildCommand = Command.make("rebuild", natsFlags, (nats) =>
     const rows = done.map(({ bucket, changed, entries }) => [bucket, entries, changed])
     const millis = (yield* monotonicMillis) - startedAt
     yield* Console.log(`${table(["BUCKET", "ENTRIES", "CHANGED"], rows)}\nrebuilt in ${millis} ms`)
-  }).pipe(onNats(nats, { startIt: true }))
+  }).pipe(onNats(nats, { startIt: true }), frugally)
 ).pipe(
   Command.withDescription(
     "Make the buckets equal to what the streams say; stop projection and tally first"

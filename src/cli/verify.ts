@@ -6,6 +6,7 @@ import type { Difference } from "#rebuild/rules.ts"
 import { type Verified, verify } from "#rebuild/verify.ts"
 import { buckets, projections } from "#streams/buckets.ts"
 import { printableJson } from "#telemetry/redaction.ts"
+import { frugally } from "./nats/frugal.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { objectFlag } from "./terminal/input.ts"
 import { table, VerbFailed } from "./terminal/output.ts"
@@ -52,6 +53,7 @@ export const verifyCommand = Command.make(
         })
     }).pipe(
       onNats(nats),
+      frugally,
       // After any other failure, too, the buckets were not compared.
       Effect.mapError(({ exitCode = notChecked, message }) => new VerbFailed({ message, exitCode }))
     )

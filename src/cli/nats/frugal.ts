@@ -1,0 +1,27 @@
+// Little memory for verbs that read the whole of LOG, which run beside a service on its machine.
+import { setFlagsFromString } from "node:v8"
+import * as Effect from "effect/Effect"
+import { CacheMemory, Caches } from "#memory/cache-memory.ts"
+
+/** What is folded is in a file that has a cache of its own. */
+const cacheBytesMax = 32 * 1024 ** 2
+
+/**
+ * How V8 keeps the heap small, at the cost of CPU: it collects garbage once the heap has grown by a
+ * fifth, and keeps the young generation at 4 MiB.
+ */
+const heapFlags = [
+  "--heap-growing-percent=20",
+  "--max-semi-space-size=4",
+  "--semi-space-growth-factor=1"
+]
+
+/**
+ * Runs a verb within less memory: `verify` of 100,000 subscriptions took 260 MiB instead of 542,
+ * and 1.4 x the time. The process keeps these flags.
+ */
+export const frugally = <A, E, R>(verb: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    for (const flag of heapFlags) setFlagsFromString(flag)
+    return Effect.provideService(verb, Caches, new CacheMemory(cacheBytesMax))
+  })
