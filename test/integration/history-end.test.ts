@@ -20,7 +20,7 @@ import {
 } from "../support/history.ts"
 import { channels, userOf } from "../support/history-commands.ts"
 import { startNats } from "../support/nats.ts"
-import { differencesAt, trimAt } from "../support/trimmed.ts"
+import { differencesAt, trimAt, trimNearlyFullAt } from "../support/trimmed.ts"
 
 const log = "BELLCAST_LOG"
 const wish = fc.record({
@@ -156,6 +156,23 @@ describe("a log with an end", () => {
     },
     180_000
   )
+
+  it("is shorter than the setting says where LOG is nearly full, until there is room", async () => {
+    await using past = await startWithPast(7)
+    const { jsm } = past.admin
+    // The projector deletes messages of drafts that are over first.
+    const all = await trimNearlyFullAt(past.url)
+    assert.equal(await trimNearlyFullAt(past.url), all, "LOG has room")
+    const { config, state } = await jsm.streams.info(log)
+    const max_bytes = Math.floor(state.bytes / 0.85)
+    await jsm.streams.update(log, { ...config, max_bytes })
+    const left = await trimNearlyFullAt(past.url)
+    assert.isBelow(left, state.messages)
+    const after = (await jsm.streams.info(log)).state.bytes
+    assert.isBelow(after, 0.8 * max_bytes)
+    assert.deepEqual(await verified(past), [])
+    assert.isAbove(await trim(past), 10, "it ended once there was room")
+  }, 120_000)
 
   it("counts beforehand what goes, of each kind", async () => {
     await using past = await startWithPast(5)

@@ -1,6 +1,7 @@
 // A log whose history ends now: everything that nothing rests on is deleted.
 import { Effect, Layer, Schedule } from "effect"
 import { HistoryDays, readHistoryPlace } from "#history/place.ts"
+import { streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
@@ -9,6 +10,7 @@ import { lastSeqOf } from "#nats/stream/info.ts"
 import { EndedMillis } from "#projection/forget.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { verify } from "#rebuild/verify.ts"
+import { streams } from "#streams/index.ts"
 import { quiet } from "./history.ts"
 
 /** Every message is older than the history. */
@@ -56,9 +58,33 @@ export const trimAt = async (url: string, deletedMax = Number.POSITIVE_INFINITY)
       Effect.timeout("60 seconds")
     )
   })
-  const made = Layer.effectDiscard(provision(1))
-  await Effect.runPromise(
-    run.pipe(Effect.provide(projectionLayer.pipe(Layer.provide(made), Layer.provideMerge(cutOff))))
-  )
+  await Effect.runPromise(run.pipe(Effect.provide(projectorOn(cutOff))))
   return Math.min(deleted, deletedMax)
+}
+
+const made = Layer.effectDiscard(provision(1))
+const projectorOn = <A, E, R>(nats: Layer.Layer<A, E, R>) =>
+  projectionLayer.pipe(Layer.provide(made), Layer.provideMerge(nats))
+
+/**
+ * Runs a projector whose history is long, but where LOG is nearly full, until it has looked once.
+ * Resolves with how many messages LOG has then.
+ */
+export const trimNearlyFullAt = (url: string): Promise<number> => {
+  const nats = Layer.mergeAll(
+    natsLayer({ url, name: "history" }),
+    Layer.succeed(HistoryDays, { usual: 36_500, shortest: 0 }),
+    quiet
+  )
+  const messages = Effect.map(streamState(streams.log), (state) => state?.messages ?? 0)
+  const isStill = Effect.gen(function* () {
+    const before = yield* messages
+    yield* Effect.sleep("2 seconds")
+    return (yield* messages) === before
+  })
+  return Effect.andThen(Effect.repeat(isStill, { until: Boolean }), messages).pipe(
+    Effect.timeout("60 seconds"),
+    Effect.provide(projectorOn(nats)),
+    Effect.runPromise
+  )
 }
