@@ -11,8 +11,10 @@ import type { ErasedLine } from "#domain/erasure.ts"
 import { deviceOf, personOf } from "#gateway/users/user.ts"
 import { channelsOfUserAt, erasedAfter, grantsAt, listsOf, type Moment } from "#history/past.ts"
 import type { User } from "#identity/identity.ts"
+import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { readErased } from "#projection/erased-list.ts"
+import { streams } from "#streams/index.ts"
 import { filters, parseErasure, subjects } from "#streams/subjects.ts"
 import { decodeToken, type UserToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
@@ -22,7 +24,36 @@ import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
 import { failed, failedBy, printRows, tableOr } from "./terminal/output.ts"
 
-type Person = Effect.Success<ReturnType<typeof personOf>>
+/** What grants let a user do, by the id: of a pseudonym, which no grant names, nothing is found. */
+const grantsOf = Effect.fnUntraced(function* (id: string, moment: Moment) {
+  return [...(yield* grantsAt(undefined, moment))].flatMap(
+    ([token, { principals, registrars }]) => {
+      const channel = decodeToken(token) ?? token
+      return [
+        ...(principals.includes(id) ? [{ channel, right: "publish" as const }] : []),
+        ...(registrars.includes(id) ? [{ channel, right: "register" as const }] : [])
+      ]
+    }
+  )
+})
+
+type Grants = Effect.Success<ReturnType<typeof grantsOf>>
+
+const mayText = (grants: Grants): string => {
+  const all = grants.map(({ channel, right }) => `${right} on ${printable(channel)}`).join(", ")
+  return `${all === "" ? "nothing by a grant" : all}, beside what the settings name`
+}
+
+/** A user as the service has it, with what grants of LOG say. */
+const personNow = Effect.fnUntraced(function* (given: string) {
+  const user = yield* userGiven(given)
+  // No list waits for its turn in the process of a command, so none is refused.
+  const person = yield* Effect.catchTag(personOf(user), "Refused", Effect.die)
+  const seq = (yield* streamState(streams.log))?.lastSeq ?? 0
+  return { ...person, grants: yield* grantsOf(user.id, { seq, at: 0 }) }
+})
+
+type Person = Effect.Success<ReturnType<typeof personNow>>
 
 const iso = (millis: number | undefined) =>
   millis === undefined ? undefined : new Date(millis).toISOString()
@@ -47,12 +78,13 @@ const shownPushes = {
   none: "no pushes of late; bellcast audit --user looks further back"
 }
 
-const textOf = ({ channels, devices, id, pushes, registrations }: Person): string => {
+const textOf = ({ channels, devices, grants, id, pushes, registrations }: Person): string => {
   const names = channels.map((channel) => printable(channel.id)).join(", ")
   const more = registrations > channels.length ? ", ..." : ""
   return [
     `user      ${printable(id)}`,
     `channels  ${registrations}${names === "" ? "" : `: ${names}${more}`}`,
+    `may       ${mayText(grants)}`,
     "",
     tableOr(devices, shownDevices),
     "",
@@ -70,15 +102,7 @@ const personAt = Effect.fnUntraced(function* ({ id, user }: User, moment: Moment
     id: decodeToken(channel) ?? channel,
     since
   }))
-  const grants = [...(yield* grantsAt(undefined, moment))].flatMap(
-    ([channel, { principals, registrars }]) => {
-      const of = { channel: decodeToken(channel) ?? channel }
-      return [
-        ...(principals.includes(id) ? [{ ...of, right: "publish" as const }] : []),
-        ...(registrars.includes(id) ? [{ ...of, right: "register" as const }] : [])
-      ]
-    }
-  )
+  const grants = yield* grantsOf(id, moment)
   const erased = yield* erasedAfter(user, moment)
   return {
     ...{ id, at: moment.at, ...(erased !== undefined && { erased }) },
@@ -94,12 +118,11 @@ const shownChannels = {
 
 const pastText = (person: Effect.Success<ReturnType<typeof personAt>>): string => {
   const { at, channels, devices, erased, grants, id } = person
-  const may = grants.map(({ channel, right }) => `${right} on ${printable(channel)}`).join(", ")
   return [
     `user    ${printable(id)}`,
     `at      ${iso(at)}`,
     ...(erased === undefined ? [] : [`erased  ${iso(erased)}: LOG says nothing from before`]),
-    `may     ${may === "" ? "nothing by a grant" : may}, beside what the settings name`,
+    `may     ${mayText(grants)}`,
     "",
     tableOr(channels, shownChannels),
     "",
@@ -114,13 +137,10 @@ const printPast = Effect.fnUntraced(function* (given: string, moment: Moment, js
 
 const userShow = showOneAt({
   named: argument("user", userGivenHelp),
-  // No list waits for its turn in the process of a command, so none is refused.
-  read: (user) =>
-    userGiven(user).pipe(Effect.flatMap(personOf), Effect.catchTag("Refused", Effect.die)),
+  read: personNow,
   textOf,
   printPast,
-  description:
-    "Show a user: devices, channels and last pushes, never an endpoint; with --at also grants",
+  description: "Show a user: devices, channels, grants and last pushes, never an endpoint",
   example: { command: "bellcast user show openid:anna", description: "Show the user openid:anna" },
   exampleOfPast: {
     command: "bellcast user show openid:anna --at 2026-05-04T12:00Z",

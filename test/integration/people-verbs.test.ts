@@ -4,7 +4,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finished, finishedAt, join, publish, publishAt, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
-import { runCli } from "../support/run-cli.ts"
+import { permit, runCli } from "../support/run-cli.ts"
 import { type Service, secretEnvironment, startService } from "../support/service.ts"
 import { idOf, tokenOf } from "../support/users.ts"
 
@@ -114,10 +114,14 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     assert.match(stderr, /needs BELLCAST_USERID_HMAC_SECRET/)
   })
 
-  it("user show prints what GET /users/{user} responds", async () => {
+  it("user show prints what GET /users/{user} responds, and grants", async () => {
+    await permit(nats.url, "grant", "news", "user0")
     const path = `/users/${encodeURIComponent(anna)}`
     const { data } = (await call(service.url, "GET", path, "operator")).body
-    assert.deepEqual(JSON.parse(await verb("user", "show", anna, "--json")), data)
+    const { grants, ...shown } = JSON.parse(await verb("user", "show", anna, "--json"))
+    assert.deepEqual(shown, data)
+    assert.deepEqual(grants, [{ channel: "news", right: "publish" }])
+    await permit(nats.url, "revoke", "news", "user0")
     const [device] = data.devices
     const [dead, delivered, ...rest] = data.pushes
     assert.deepEqual([dead.broadcast, delivered.broadcast, rest], [`${ids[3]}`, `${ids[1]}`, []])
@@ -126,10 +130,11 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     assert.equal(device.last_delivered, delivered.at)
     const text = await verb("user", "show", anna)
     assert.match(text, /^channels +1: news$/m)
+    assert.match(text, /^may +nothing by a grant, beside what the settings name$/m)
     assert.include(text, new Date(delivered.at).toISOString())
     assert.notInclude(text, push.origin)
     const nobody = await verb("user", "show", idOf("nobody"))
-    assert.match(nobody, /channels +0\n\nno devices\n\nno pushes of late/)
+    assert.match(nobody, /channels +0\nmay .*\n\nno devices\n\nno pushes of late/)
   })
 
   it("channel list and show print the counts, the grants and the last broadcasts", async () => {
