@@ -6,15 +6,25 @@ import * as Option from "effect/Option"
 import type { ForUser } from "#broadcasts/pushes.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { takes } from "#domain/subscription/subscription.ts"
-import { erasedAfter, listsOf, type Moment, registrationsOf } from "#history/past.ts"
+import {
+  demandInHistory,
+  erasedAfter,
+  listsOf,
+  type Moment,
+  registrationsOf
+} from "#history/past.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, type UserToken } from "#streams/tokens.ts"
 import { type Filters, ofBroadcast, selected } from "./audit-user.ts"
 import { userGiven } from "./nats/users.ts"
 import { note, printRows } from "./terminal/output.ts"
 
-/** Prints the broadcasts that started before a moment and could go to a user. */
+/**
+ * Prints the broadcasts before a moment that could go to a user, of the weeks before it unless the
+ * filters say since when. Fails with NotInHistory where that is before the history.
+ */
 export const auditUserAt = Effect.fnUntraced(function* (
   given: string,
   moment: Moment,
@@ -22,9 +32,15 @@ export const auditUserAt = Effect.fnUntraced(function* (
   json: boolean
 ) {
   const { user } = yield* userGiven(given)
-  const before = Option.some(new Date(moment.at))
-  const found = yield* selected(user, { ...filters, before }, moment.at)
-  const reason = yield* makeReason(user)
+  const { at, historyFrom } = moment
+  const since = Option.match(filters.since, {
+    onNone: () => Math.max(at - streams.work.maxAgeMillis, historyFrom),
+    onSome: Number
+  })
+  yield* demandInHistory(since, historyFrom)
+  const span = { since: Option.some(new Date(since)), before: Option.some(new Date(at)) }
+  const found = yield* selected(user, { ...filters, ...span }, at)
+  const reason = yield* makeReason(user, moment)
   const rows = yield* Effect.forEach(found, (each) =>
     Effect.map(reason(each), (why) => ({ ...ofBroadcast(each), ...why, ...outcomesOf(each) }))
   )
@@ -39,17 +55,23 @@ const outcomesOf = ({ pushes }: ForUser) =>
   pushes.length === 0 ? {} : { outcomes: pushes.map(({ fate }) => fate) }
 
 interface Reason {
-  /** Whether a push should have gone to the user. */
-  readonly should: boolean
+  /** Whether a push should have gone to the user; absent: that is no longer stored. */
+  readonly should?: boolean
   readonly why: string
   /** Ids of the subscriptions that it should have gone to. */
   readonly devices: ReadonlyArray<string>
 }
 
+/** A redrive leaves out whom the broadcast before reached, which WORK says for some weeks. */
+const redriven: Reason = {
+  why: "sent again to those whose push had failed: who they were is no longer stored",
+  devices: []
+}
+
 const not = (why: string): Reason => ({ should: false, why, devices: [] })
 
 /** Returns a function that says whether and why a broadcast was for a user. */
-const makeReason = Effect.fnUntraced(function* (user: UserToken) {
+const makeReason = Effect.fnUntraced(function* (user: UserToken, moment: Moment) {
   const log = yield* EventLog
   const listAt = yield* listsOf(user)
   const known = new Map<ChannelToken, Effect.Success<ReturnType<typeof registrationsOf>>>()
@@ -75,10 +97,9 @@ const makeReason = Effect.fnUntraced(function* (user: UserToken) {
     return undefined
   })
 
-  return Effect.fnUntraced(function* ({ origin, standing }: ForUser) {
-    if (standing.rejected !== undefined) return not("the broadcast was rejected")
-    const start = yield* startSeqOf(log, origin.stored.seq, standing.schedule !== undefined)
-    if (start === undefined) return not("the broadcast did not start")
+  return Effect.fnUntraced(function* ({ origin, pushes, standing }: ForUser) {
+    const start = yield* startOrWhy(log, { origin, standing }, moment)
+    if (typeof start === "string") return not(start)
     const to = yield* readRecipients(log, origin.stored)
     if (to === undefined) return not("LOG lacks a part of the broadcast")
     if (to.except.includes(user)) return not("the broadcast excepts the user")
@@ -88,24 +109,41 @@ const makeReason = Effect.fnUntraced(function* (user: UserToken) {
       .filter(([id, stored]) => takes(stored, start) && (to.subscription ?? id) === id)
       .map(([id]) => id)
     if (devices.length === 0) return not(`${why}, but had no device that takes pushes`)
-    return { should: true, why, devices } satisfies Reason
+    if (origin.source === "redrive" && pushes.length === 0) return redriven
+    const end = standing.state === "cancelled" ? "; the broadcast was cancelled later" : ""
+    return { should: true, why: `${why}${end}`, devices } satisfies Reason
   })
+})
+
+/** The sequence of LOG at which a broadcast started, or why it had not. */
+const startOrWhy = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  { origin, standing }: Pick<ForUser, "origin" | "standing">,
+  { seq }: Moment
+) {
+  if (standing.rejected !== undefined) return "the broadcast was rejected"
+  const start = yield* startSeqOf(log, origin.stored.seq, standing.schedule !== undefined)
+  if (start === undefined) return "the broadcast did not start"
+  return start > seq ? "the broadcast had not started then" : start
 })
 
 /** The sequence of LOG at which a broadcast started; undefined: it did not. */
 const startSeqOf = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
+  { following }: EventLog["Service"],
   broadcast: number,
   isScheduled: boolean
 ) {
   if (!isScheduled) return broadcast
-  const filter = subjects.state(broadcast)
-  const changes = yield* log.following("log", filter, { from: broadcast, limit: changesMax })
-  return changes.find(({ message }) => message.type === "broadcast.started")?.seq
+  for (let from = broadcast; ; ) {
+    const changes = yield* following("log", subjects.state(broadcast), { from, limit: readAtOnce })
+    const start = changes.find(({ message }) => message.type === "broadcast.started")
+    if (start !== undefined || changes.length === 0) return start?.seq
+    from = changes.at(-1)!.seq + 1
+  }
 })
 
-/** Changes of one broadcast that are read. */
-const changesMax = 500
+/** Changes of one broadcast that are read at once: one with a payload has up to 32 KiB. */
+const readAtOnce = 100
 
 const shown = {
   heading: ["BROADCAST", "STARTED", "CHANNEL", "STATE", "SHOULD GET IT", "DEVICES", "WHY"],
@@ -113,7 +151,8 @@ const shown = {
     row: ReturnType<typeof ofBroadcast> & Reason & { readonly outcomes?: ReadonlyArray<string> }
   ) => [
     ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
-    ...[row.should ? "yes" : "no", row.devices.length, row.why]
+    ...[row.should === undefined ? undefined : row.should ? "yes" : "no"],
+    ...[row.devices.length, row.why]
   ],
   none: "no broadcasts to this user in that time"
 }

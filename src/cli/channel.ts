@@ -12,7 +12,7 @@ import { emptyChannel } from "#domain/registration.ts"
 import { rowOf } from "#gateway/broadcasts/content.ts"
 import { channelCounts } from "#gateway/channels/channel.ts"
 import { folded } from "#gateway/channels/names.ts"
-import { grantsAt, type Member, type Moment, membersAt } from "#history/past.ts"
+import { grantsAt, ifRoom, type Member, type Moment, membersAt } from "#history/past.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { scanEntries } from "#nats/kv/entries.ts"
 import { channelOfKey, keys } from "#streams/buckets.ts"
@@ -102,13 +102,13 @@ const channelOf = Effect.fnUntraced(function* (id: string) {
     : yield* failed(`a channel has 1 to ${channelBytesMax} bytes and no slash`)
 })
 
-/** Those before a time (milliseconds since the epoch), the newest first. */
-const lastBroadcasts = Effect.fnUntraced(function* (channel: ChannelToken, before?: number) {
+/** Those before a moment, in its history; without one, of now. The newest first. */
+const lastBroadcasts = Effect.fnUntraced(function* (channel: ChannelToken, moment?: Moment) {
   const { rows } = yield* listBroadcasts({
     channel,
     withNamed: true,
     limit: broadcastsMax,
-    ...{ behind: undefined, since: undefined, before },
+    ...{ behind: undefined, since: moment?.historyFrom, before: moment?.at },
     ...{ publisher: undefined, state: undefined },
     isShown: () => Effect.succeed(true)
   })
@@ -140,6 +140,7 @@ const textOf = (channel: ShownChannel): string => {
     `may publish    ${named(publishers)}, beside those whom the settings name`,
     `may register   ${named(registrars)}, where the settings close the channel`,
     "",
+    ...(at === undefined ? [] : ["broadcasts before then, with what became of them since:"]),
     tableOr(broadcasts, shownBroadcasts)
   ].join("\n")
 }
@@ -164,7 +165,7 @@ const printPast = Effect.fnUntraced(
     const channel = yield* channelOf(id)
     const { principals, registrars } =
       (yield* grantsAt(channel, moment)).get(channel) ?? noPublishers
-    const broadcasts = yield* lastBroadcasts(channel, moment.at)
+    const broadcasts = yield* lastBroadcasts(channel, moment)
     const members = yield* membersAt(channel, moment)
     const { at } = moment
     const found = {
@@ -177,6 +178,7 @@ const printPast = Effect.fnUntraced(
     yield* noteErased(moment)
   },
   Effect.scoped,
+  ifRoom,
   frugally
 )
 

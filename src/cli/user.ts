@@ -24,8 +24,9 @@ import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
 import { failed, failedBy, printRows, tableOr } from "./terminal/output.ts"
 
-/** What grants let a user do, by the id: of a pseudonym, which no grant names, nothing is found. */
-const grantsOf = Effect.fnUntraced(function* (id: string, moment: Moment) {
+/** What grants that name a user let the user do; undefined: only the pseudonym is known. */
+const grantsOf = Effect.fnUntraced(function* ({ id, user }: User, moment: Pick<Moment, "seq">) {
+  if (id === user) return undefined
   return [...(yield* grantsAt(undefined, moment))].flatMap(
     ([token, { principals, registrars }]) => {
       const channel = decodeToken(token) ?? token
@@ -40,8 +41,9 @@ const grantsOf = Effect.fnUntraced(function* (id: string, moment: Moment) {
 type Grants = Effect.Success<ReturnType<typeof grantsOf>>
 
 const mayText = (grants: Grants): string => {
+  if (grants === undefined) return "is not known of a pseudonym"
   const all = grants.map(({ channel, right }) => `${right} on ${printable(channel)}`).join(", ")
-  return `${all === "" ? "nothing by a grant" : all}, beside what the settings name`
+  return `${all === "" ? "no grant names the user" : all}; groups and settings may say more`
 }
 
 /** A user as the service has it, with what grants of LOG say. */
@@ -50,7 +52,8 @@ const personNow = Effect.fnUntraced(function* (given: string) {
   // No list waits for its turn in the process of a command, so none is refused.
   const person = yield* Effect.catchTag(personOf(user), "Refused", Effect.die)
   const seq = (yield* streamState(streams.log))?.lastSeq ?? 0
-  return { ...person, grants: yield* grantsOf(user.id, { seq, at: 0 }) }
+  const grants = yield* grantsOf(user, { seq })
+  return { ...person, ...(grants !== undefined && { grants }) }
 })
 
 type Person = Effect.Success<ReturnType<typeof personNow>>
@@ -102,11 +105,12 @@ const personAt = Effect.fnUntraced(function* ({ id, user }: User, moment: Moment
     id: decodeToken(channel) ?? channel,
     since
   }))
-  const grants = yield* grantsOf(id, moment)
+  const grants = yield* grantsOf({ id, user }, moment)
   const erased = yield* erasedAfter(user, moment)
   return {
     ...{ id, at: moment.at, ...(erased !== undefined && { erased }) },
-    ...{ devices, registrations: channels.length, channels, grants }
+    ...{ devices, registrations: channels.length, channels },
+    ...(grants !== undefined && { grants })
   }
 })
 
@@ -114,6 +118,15 @@ const shownChannels = {
   heading: ["CHANNEL", "REGISTERED SINCE"],
   cellsOf: ({ id, since }: { readonly id: string; readonly since: number }) => [id, iso(since)],
   none: "no channels"
+}
+
+/** LOG does not say when one was reached. */
+const shownPastDevices = {
+  heading: ["DEVICE", "HOST", "LABEL", "CREATED", "SUSPENDED"],
+  cellsOf: ({ created, host, id, label, suspended }: Omit<Device, "last_delivered">) => [
+    ...[id.slice(0, 12), host, label, iso(created), suspended?.reason]
+  ],
+  none: "no devices"
 }
 
 const pastText = (person: Effect.Success<ReturnType<typeof personAt>>): string => {
@@ -126,7 +139,7 @@ const pastText = (person: Effect.Success<ReturnType<typeof personAt>>): string =
     "",
     tableOr(channels, shownChannels),
     "",
-    tableOr(devices, shownDevices)
+    tableOr(devices, shownPastDevices)
   ].join("\n")
 }
 

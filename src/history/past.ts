@@ -28,7 +28,7 @@ import {
 } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { readHistoryPlace } from "./place.ts"
-import { readSubject, rejectedAmong } from "./unneeded.ts"
+import { rejectedAmong } from "./unneeded.ts"
 
 /** It cannot be said what was true at a time. `message` says why, and what to do. */
 export class NotInHistory extends Schema.TaggedError<NotInHistory>()("NotInHistory", {
@@ -41,65 +41,85 @@ export interface Moment {
   readonly seq: number
   /** Milliseconds since the epoch. */
   readonly at: number
+  /** Of this time on LOG has all that was true, in milliseconds since the epoch. */
+  readonly historyFrom: number
 }
+
+/** All of LOG up to this message. */
+type Cut = Pick<Moment, "seq">
 
 /**
  * The moment of a time, in milliseconds since the epoch. `days`: how long the history is. Fails
- * with NotInHistory for a time to come, and for one of which LOG keeps only what the present rests
- * on.
+ * with NotInHistory for a time to come, and for one before the history.
  */
 export const momentAt = Effect.fnUntraced(function* (at: number, days: number) {
-  const { firstSince, following } = yield* EventLog
+  const { firstSince } = yield* EventLog
   const now = (yield* readServerTime).serverMillis
-  const notIn = (message: string) => new NotInHistory({ message })
-  if (at > now) return yield* notIn(`${new Date(at).toISOString()} is to come`)
-  const begin = endOfHistory(now, days)
-  if (at < begin)
-    return yield* notIn(
-      `the history has ${days} days (BELLCAST_HISTORY_DAYS): give ` +
-        `${new Date(begin).toISOString()} or later`
-    )
+  if (at > now)
+    return yield* new NotInHistory({ message: `${new Date(at).toISOString()} is to come` })
+  const deleted = (yield* readHistoryPlace).historyFrom
+  const historyFrom = Math.max(endOfHistory(now, days), deleted)
+  yield* demandInHistory(at, historyFrom)
   const last = (yield* streamState(streams.log))?.lastSeq ?? 0
   const seq = ((yield* firstSince("log", at)) ?? last + 1) - 1
-  const { historyUpTo } = yield* readHistoryPlace
-  if (seq < historyUpTo) {
-    const [first] = yield* following("log", ">", { from: historyUpTo + 1, limit: 1 })
-    const from = new Date(first?.at ?? now).toISOString()
-    return yield* notIn(`LOG was nearly full, and has a shorter history: give ${from} or later`)
-  }
-  const moment: Moment = { seq, at }
+  const moment: Moment = { seq, at, historyFrom }
   return moment
 })
 
-/** How many users were erased since a moment: LOG says nothing of them any more. */
-export const erasedSince = Effect.fnUntraced(function* ({ seq }: Moment) {
+/** Fails with NotInHistory for a time before the history. */
+export const demandInHistory = (at: number, historyFrom: number) =>
+  at >= historyFrom
+    ? Effect.void
+    : Effect.fail(
+        new NotInHistory({
+          message:
+            `${new Date(at).toISOString()} is before the history, of which BELLCAST_HISTORY_DAYS ` +
+            `says how long it is: give ${new Date(historyFrom).toISOString()} or later`
+        })
+      )
+
+/** How many users were erased since a moment, or are now: LOG lacks what was true of them. */
+export const erasedSince = Effect.fnUntraced(function* ({ seq }: Cut) {
   const users = new Set<UserToken>()
-  yield* (yield* EventLog).scan("log", [filters.erased], (fact) => {
-    const user = parseErasure(fact.subject)
-    if (fact.seq > seq && user !== undefined) users.add(user)
+  const wanted = [filters.erased, filters.erases]
+  yield* (yield* EventLog).scan("log", wanted, ({ message, seq: at, subject }) => {
+    const user = parseErasure(subject)
+    if (user === undefined) return
+    if (at > seq || message.type === "user.erase") users.add(user)
   })
   return users.size
 })
 
-/** When a user was erased after a moment, in milliseconds since the epoch. */
-export const erasedAfter = Effect.fnUntraced(function* (user: UserToken, { seq }: Moment) {
-  const fact = yield* (yield* EventLog).last("log", subjects.erased(user))
+/**
+ * When a user was erased after a moment, or the erasure began that is under way; in milliseconds
+ * since the epoch.
+ */
+export const erasedAfter = Effect.fnUntraced(function* (user: UserToken, { seq }: Cut) {
+  const { last } = yield* EventLog
+  const asked = yield* last("log", subjects.erase(user))
+  if (asked !== undefined) return asked.at
+  const fact = yield* last("log", subjects.erased(user))
   return fact !== undefined && fact.seq > seq ? fact.at : undefined
 })
 
 /** All messages of a subject, and which of them the projector rejected. */
 const readPast = Effect.fnUntraced(function* (subject: string) {
-  const messages = yield* readSubject(subject)
-  // Of so long a subject nothing is deleted, and no user has one.
-  if (messages === undefined)
-    return yield* new NotInHistory({ message: "there are too many messages of it in LOG" })
-  const rejected = new Set((yield* rejectedAmong(messages)).keys())
+  const messages: Array<Stored> = []
+  const rejected = new Set<number>()
+  const end = { seq: (yield* streamState(streams.log))?.lastSeq ?? 0 }
+  yield* eachPart(subject, end, (part) =>
+    Effect.gen(function* () {
+      messages.push(...part)
+      for (const seq of (yield* rejectedAmong(part)).keys()) rejected.add(seq)
+    })
+  )
   return { messages, rejected }
 })
 
 /**
  * Reads the messages of a user's subscriptions. Returns the list as it was after a message of LOG,
- * in order to be asked about several.
+ * in order to be asked about several. A subscription that moved to another user is in both lists
+ * from the put of the other one until the projector has recorded the move.
  */
 export const listsOf = Effect.fnUntraced(function* (user: UserToken) {
   const { messages, rejected } = yield* readPast(subjects.subscription(user))
@@ -129,7 +149,7 @@ const readAtOnce = 500
 /** Each message of a subject, or of several, up to a moment, in parts. Reads one part ahead. */
 const eachPart = Effect.fnUntraced(function* <E, R>(
   filter: string,
-  { seq }: Moment,
+  { seq }: Cut,
   each: (part: ReadonlyArray<Stored>) => Effect.Effect<void, E, R>
 ) {
   const { following } = yield* EventLog
@@ -170,19 +190,10 @@ const keptAfter = (
 
 /**
  * The members of a channel at a moment: how many, and all of them in parts. They are in a temporary
- * file until the scope closes, so that a channel of any size needs the same memory. Fails with
- * NotInHistory where that file has no room.
+ * file until the scope closes, so that a channel of any size needs the same memory: see
+ * `ifRoom`.
  */
-export const membersAt = (channel: ChannelToken, moment: Moment) =>
-  readMembers(channel, moment).pipe(
-    Effect.catchDefect((defect) =>
-      defect instanceof NoScratch
-        ? Effect.fail(new NotInHistory({ message: defect.message }))
-        : Effect.die(defect)
-    )
-  )
-
-const readMembers = Effect.fnUntraced(function* (channel: ChannelToken, moment: Moment) {
+export const membersAt = Effect.fnUntraced(function* (channel: ChannelToken, moment: Cut) {
   const { following } = yield* EventLog
   const { after, entry, set } = yield* makeDiskBuckets
   const [rejection] = yield* following("log", filters.rejected, { from: 1, limit: 1 })
@@ -219,10 +230,18 @@ const memberIn = (key: string, { began, id, on }: Kept): ReadonlyArray<Member> =
   return on ? [{ user, ...(id !== undefined && { id }), since: began }] : []
 }
 
+/** Fails with NotInHistory, instead of dying, where the temporary file of members has no room. */
+export const ifRoom = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
+  Effect.catchDefect(reading, (defect) =>
+    defect instanceof NoScratch
+      ? Effect.fail(new NotInHistory({ message: defect.message }))
+      : Effect.die(defect)
+  )
+
 /** Who may publish or register by a grant on a channel; undefined: on all. */
 export const grantsAt = Effect.fnUntraced(function* (
   channel: ChannelToken | undefined,
-  moment: Moment
+  moment: Cut
 ) {
   const channels = new Map<ChannelToken, Publishers>()
   const filter = channel === undefined ? filters.publishers : subjects.publisher(channel)
@@ -240,7 +259,7 @@ export const grantsAt = Effect.fnUntraced(function* (
 })
 
 /** The channels that a user was registered on at a moment, with the message that began each. */
-export const channelsOfUserAt = Effect.fnUntraced(function* (user: UserToken, moment: Moment) {
+export const channelsOfUserAt = Effect.fnUntraced(function* (user: UserToken, moment: Cut) {
   const last = new Map<string, Registration>()
   const began = new Map<string, Stored>()
   yield* eachPart(filters.registrationsOf(user), moment, (part) =>

@@ -19,12 +19,12 @@ export const HistoryDays: Context.Reference<{ readonly usual: number; readonly s
 
 const bucket = "permissions"
 
-export type HistoryPlace = Pick<Meta, "historyUpTo" | "deleting">
+export type HistoryPlace = Pick<Meta, "historyUpTo" | "historyFrom" | "deleting">
 
 export const readHistoryPlace = Effect.gen(function* () {
   const stored = yield* (yield* Buckets).get(bucket, metaKey)
-  const { deleting = [], historyUpTo = 0 } = stored?.value ?? {}
-  return { deleting, historyUpTo }
+  const { deleting = [], historyFrom = 0, historyUpTo = 0 } = stored?.value ?? {}
+  return { deleting, historyFrom, historyUpTo }
 })
 
 export const writeHistoryPlace = Effect.fnUntraced(function* (place: HistoryPlace) {

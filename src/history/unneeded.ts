@@ -82,7 +82,7 @@ export const unneededWith = Effect.fnUntraced(function* (
 })
 
 /** The messages of a subject; undefined: there are too many. */
-export const readSubject = Effect.fnUntraced(function* (subject: string) {
+const readSubject = Effect.fnUntraced(function* (subject: string) {
   const { following } = yield* EventLog
   const found: Array<Stored> = []
   for (let from = 1; found.length <= messagesMax; ) {

@@ -74,7 +74,7 @@ const trimBefore = Effect.fnUntraced(function* <E, R>(
   const first = yield* firstSince("log", before)
   // A later term may apply the messages after the checkpoint again.
   const upTo = Math.min(sets.saved, (first ?? Number.POSITIVE_INFINITY) - 1)
-  let { historyUpTo } = yield* readHistoryPlace
+  let { historyFrom, historyUpTo } = yield* readHistoryPlace
   let deleted = 0
   while (historyUpTo < upTo && !(yield* isEnough)) {
     // NATS may end a batch early, by its bytes.
@@ -83,7 +83,9 @@ const trimBefore = Effect.fnUntraced(function* <E, R>(
     const { deleting, lookedUpTo } = yield* dueAmong(sets, some, look)
     historyUpTo = lookedUpTo ?? upTo
     if (deleting.length > 0) {
-      yield* writeHistoryPlace({ deleting })
+      // Also later messages of a subject may go, up to the end of the history.
+      historyFrom = Math.max(historyFrom, before)
+      yield* writeHistoryPlace({ deleting, historyFrom })
       yield* deleteAll(deleting)
     }
     yield* writeHistoryPlace({ historyUpTo, deleting: [] })

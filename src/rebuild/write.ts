@@ -129,15 +129,19 @@ const noRoom = (bucket: BucketName) =>
 
 /**
  * Revisions in a folded checkpoint mean nothing: replaces them by those of the server. Keeps how
- * far registrations are forgotten: what was written now has later revisions.
+ * far registrations are forgotten: what was written now has later revisions. Keeps of which time on
+ * LOG is whole, which it does not say itself.
  */
 const metaText = Effect.fnUntraced(function* (
   folded: DiskBuckets,
   { bucket, meta: { text: former = "{}" } }: Difference
 ) {
   const made = folded.entry(bucket, metaKey)?.text ?? JSON.stringify({ v: 1 })
-  const { forgottenUpTo } = JSON.parse(former) as Partial<Meta>
-  const kept = forgottenUpTo === undefined ? {} : { forgottenUpTo }
+  const { forgottenUpTo, historyFrom } = JSON.parse(former) as Partial<Meta>
+  const kept = {
+    ...(forgottenUpTo !== undefined && { forgottenUpTo }),
+    ...(historyFrom !== undefined && { historyFrom })
+  }
   const meta: Meta = { ...(JSON.parse(made) as Meta), ...kept }
   if (meta.mark === undefined) return JSON.stringify(meta)
   const { revision } = yield* Buckets

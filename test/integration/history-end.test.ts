@@ -2,9 +2,10 @@
 // those that were made from all, wherever a crash ends the deletion.
 import { Effect, Layer } from "effect"
 import fc from "fast-check"
-import { assert, describe, it } from "vitest"
+import { assert, describe, expect, it } from "vitest"
 import { countUnneeded } from "#cli/compact.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
+import { momentAt } from "#history/past.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type Beside, essenceOf } from "#rebuild/rules.ts"
@@ -171,6 +172,12 @@ describe("a log with an end", () => {
     const after = (await jsm.streams.info(log)).state.bytes
     assert.isBelow(after, 0.8 * max_bytes)
     assert.deepEqual(await verified(past), [])
+    const asked = momentAt(Date.now() - 60_000, 400).pipe(
+      Effect.provide(natsLayer({ url: past.url, name: "test" }))
+    )
+    await expect(Effect.runPromise(asked)).rejects.toThrow(/is before the history/)
+    await rebuildAt(past.url)
+    await expect(Effect.runPromise(asked)).rejects.toThrow(/is before the history/)
     assert.isAbove(await trim(past), 10, "it ended once there was room")
   }, 120_000)
 

@@ -130,7 +130,7 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     assert.equal(device.last_delivered, delivered.at)
     const text = await verb("user", "show", anna)
     assert.match(text, /^channels +1: news$/m)
-    assert.match(text, /^may +nothing by a grant, beside what the settings name$/m)
+    assert.match(text, /^may +no grant names the user; groups and settings may say more$/m)
     assert.include(text, new Date(delivered.at).toISOString())
     assert.notInclude(text, push.origin)
     const nobody = await verb("user", "show", idOf("nobody"))

@@ -1,4 +1,4 @@
-// Little memory for verbs that read the whole of LOG, which run beside a service on its machine.
+// Little memory for verbs that read very much of LOG, which run beside a service on its machine.
 import { setFlagsFromString } from "node:v8"
 import * as Effect from "effect/Effect"
 import { CacheMemory, Caches } from "#memory/cache-memory.ts"

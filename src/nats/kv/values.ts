@@ -53,6 +53,11 @@ export interface Meta {
    * history and that nothing rests on.
    */
   readonly historyUpTo?: number
+  /**
+   * Likewise: of what was true before this time, in milliseconds since the epoch, LOG may lack
+   * messages.
+   */
+  readonly historyFrom?: number
   /** Likewise: sequences of LOG that are deleted now, in this order. */
   readonly deleting?: ReadonlyArray<number>
   /** The bucket lacks what the streams have: it waits for a rebuild. */
