@@ -65,6 +65,7 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
   const audit = await runCli(["audit", broadcast, ...auditorFlags()])
   assert.deepEqual([audit.code, audit.stderr], [0, ""])
   assert.match(audit.stdout, /delivered/)
+  const now = new Date().toISOString()
   const toUser = `audit --user ${/^[\w-]{22}/m.exec(audit.stdout)![0]}`
   for (const verb of [
     "verify",
@@ -72,7 +73,11 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
     "dead",
     "permissions list",
     "channel list",
-    toUser
+    toUser,
+    `permissions list --at ${now}`,
+    `channel show news --at ${now}`,
+    `${toUser.replace("audit --user", "user show")} --at ${now}`,
+    `${toUser} --at ${now}`
   ]) {
     const result = await runCli([...verb.split(" "), ...auditorFlags()])
     assert.deepEqual([result.code, result.stderr], [0, ""], verb)
