@@ -50,7 +50,7 @@ export const auditUserAt = Effect.fnUntraced(function* (
     yield* note(`this user was erased ${new Date(erased).toISOString()}: LOG has nothing before`)
 })
 
-/** What became of the pushes, as far as WORK has it. */
+/** The fates of the pushes, as far as WORK has them. */
 const outcomesOf = ({ pushes }: ForUser) =>
   pushes.length === 0 ? {} : { outcomes: pushes.map(({ fate }) => fate) }
 

@@ -102,7 +102,7 @@ const channelOf = Effect.fnUntraced(function* (id: string) {
     : yield* failed(`a channel has 1 to ${channelBytesMax} bytes and no slash`)
 })
 
-/** Those before a moment, in its history; without one, of now. The newest first. */
+/** The newest broadcasts: those before a moment, in its history; without one, of now. */
 const lastBroadcasts = Effect.fnUntraced(function* (channel: ChannelToken, moment?: Moment) {
   const { rows } = yield* listBroadcasts({
     channel,

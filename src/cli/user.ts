@@ -24,7 +24,7 @@ import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
 import { failed, failedBy, printRows, tableOr } from "./terminal/output.ts"
 
-/** What grants that name a user let the user do; undefined: only the pseudonym is known. */
+/** The rights by grants that name a user; undefined: only the pseudonym is known. */
 const grantsOf = Effect.fnUntraced(function* ({ id, user }: User, moment: Pick<Moment, "seq">) {
   if (id === user) return undefined
   return [...(yield* grantsAt(undefined, moment))].flatMap(

@@ -1,4 +1,4 @@
-// What LOG said at an earlier moment, within its history: the subscriptions and registrations of a
+// LOG as it was at an earlier moment of its history: the subscriptions and registrations of a
 // user, the members of a channel, and who may publish or register there. Reads without a consumer,
 // as auditors may.
 import * as Effect from "effect/Effect"
@@ -30,7 +30,7 @@ import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { readHistoryPlace } from "./place.ts"
 import { rejectedAmong } from "./unneeded.ts"
 
-/** It cannot be said what was true at a time. `message` says why, and what to do. */
+/** A time of which nothing can be said. `message` says why, and what to do. */
 export class NotInHistory extends Schema.TaggedError<NotInHistory>()("NotInHistory", {
   message: Schema.String
 }) {}
@@ -238,7 +238,7 @@ export const ifRoom = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
       : Effect.die(defect)
   )
 
-/** Who may publish or register by a grant on a channel; undefined: on all. */
+/** The publishers and registrars that grants name for a channel; undefined: for each. */
 export const grantsAt = Effect.fnUntraced(function* (
   channel: ChannelToken | undefined,
   moment: Cut

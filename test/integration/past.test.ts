@@ -1,5 +1,5 @@
-// What `--at` says of an earlier moment: the same as a rebuild of LOG as it was then, and what the
-// service did.
+// Answers of `--at` about an earlier moment: the same as a rebuild of LOG as it was then, and as
+// the service did.
 import { setTimeout as sleep } from "node:timers/promises"
 import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
@@ -23,7 +23,7 @@ const shared = useHistory()
 
 const users = Array.from({ length: 12 }, (_, n) => userOf(n))
 
-/** What LOG of the history says of everybody after a message. */
+/** LOG of the history about everybody, after a message. */
 const saidAt = (url: string, seq: number) =>
   Effect.gen(function* () {
     const moment = { seq }
@@ -229,7 +229,7 @@ describe("--at", { timeout: 120_000 }, () => {
     await jetstream(admin.nc).publish("bellcast.cmd.broadcast.redrive.news", "{}", {
       headers: typed
     })
-    // What is stored in the millisecond of a time is not before it.
+    // A message of the same millisecond is not before the time.
     await sleep(20)
     const [again] = await lines("audit", "--user", bob, "--at", new Date().toISOString())
     assert.notProperty(again, "should")

@@ -168,7 +168,7 @@ describe("verify", { timeout: 120_000 }, () => {
       const { shard } = yield* broadcastOn(news, 1, { broadcast, since: broadcast })
       yield* shard("all", 1, [[2, "delivered"]], true, 5_021)
     }).pipe(Effect.provide(natsLayer({ url, name: "verify" })), Effect.runPromise)
-    // It stores the final counts, too: what they say is no reason to pass over an outcome.
+    // The rebuild stores the final counts, too: these are no reason to pass over an outcome.
     await rebuildAt(url)
     assert.deepEqual((await verifyAt(url)).differences, [])
   })

@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8"
 import * as Effect from "effect/Effect"
 import { CacheMemory, Caches } from "#memory/cache-memory.ts"
 
-/** What is folded is in a file that has a cache of its own. */
+/** The file with what is folded has a cache of its own. */
 const cacheBytesMax = 32 * 1024 ** 2
 
 /**

@@ -1,4 +1,4 @@
-// What LOG says of the end of a cycle is what the rig knew then, now and in later cycles: the
+// LOG says of the end of a cycle what the rig knew then, in that cycle and in later ones: the
 // members of a channel, by `bellcast channel show --at`.
 import { isIn, type Moment } from "../model/model.ts"
 import { type Check, few, type Look } from "./check.ts"

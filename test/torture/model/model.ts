@@ -138,7 +138,7 @@ export interface Receipts {
   refused: number
 }
 
-/** What was true when a cycle ended, with no change under way. */
+/** The members when a cycle ended, with no change under way. */
 export interface Moment {
   /** In RFC 3339. */
   readonly at: string
