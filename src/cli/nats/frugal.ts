@@ -17,8 +17,8 @@ const heapFlags = [
 ]
 
 /**
- * Runs a verb within less memory: `verify` of 100,000 subscriptions took 260 MiB instead of 542,
- * and 1.4 x the time. The process keeps these flags.
+ * Runs a verb within less memory: `verify` of 50,000 subscriptions took 320 MiB instead of 542. The
+ * process keeps these flags.
  */
 export const frugally = <A, E, R>(verb: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
