@@ -42,7 +42,7 @@ const delaySecondsOf = (text: string): number | undefined =>
 
 type Header = (name: string) => string | undefined
 
-/** What is wrong with the delay of a message, as its headers say it; undefined: nothing. */
+/** The fault of a message's delay, as its headers say it; undefined: none. */
 export const delayError = (header: Header): string | undefined => {
   const text = header(delayHeader)
   if (text === undefined) return undefined

@@ -16,7 +16,7 @@ export const DraftPut = Schema.Struct({
   changedBy: Schema.String,
   /** Milliseconds since the epoch: later than each form before. */
   at: Timestamp,
-  /** What the gateway knows the members of. An unfinished draft lacks some. */
+  /** The members that the gateway knows. An unfinished draft lacks some. */
   draft: Schema.Record(Schema.String, Schema.Unknown)
 })
 
@@ -57,7 +57,7 @@ export const draftOf = (header: (name: string) => string | undefined): DraftForm
 /** The value of a key in the bucket `drafts`: the index of an author. */
 export interface Drafts {
   readonly v: 1
-  /** That of the last form in the list. */
+  /** Of the last form in the list. */
   readonly seq: number
   /** Each draft with the sequence of its form in LOG, the oldest change first. */
   readonly drafts: ReadonlyArray<readonly [id: string, seq: number]>

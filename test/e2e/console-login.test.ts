@@ -59,7 +59,7 @@ for (const [name, { package: packageName, path, start }] of Object.entries(brows
   describe.skipIf(path === undefined)(name, { timeout: 60_000 }, () => {
     let browser: Browser
     let page: Page
-    /** What the browser said of policies that were broken. */
+    /** Reports of the browser about policies that were broken. */
     const broken: Array<string> = []
     beforeAll(async () => {
       browser = await start(path!)

@@ -159,7 +159,7 @@ describe("what a broadcast says", { timeout: 120_000 }, () => {
     assert.deepEqual([...new Set(after.map(({ by }) => by))], [idOf("desk")])
     const { stdout } = await runCli(["audit", ids.letter, "--nats", nats.url])
     assert.match(stdout, new RegExp(`^looked at 20\\S+Z by ${idOf("desk")}$`, "m"))
-    // Who published it looks at nothing of others.
+    // The publisher looks at nothing of others.
     await get(`/broadcasts/${ids.letter}`, "publisher")
     assert.lengthOf(await looksAt("letter"), after.length)
   })

@@ -1,4 +1,4 @@
-// What `make run` has beside the service: the console with "Try it", and a push service of made-up
+// Additions of `make run` to the service: the console with "Try it", and a push service of made-up
 // browsers. In development only.
 import { describe, expect, it } from "vitest"
 import { expectNoDemo, startDevelopment, statusesOf } from "#test/development.ts"

@@ -1,4 +1,4 @@
-// What lists and pages show of the data of a broadcast, which may be anything.
+// The data of a broadcast as lists and pages show it, which may be anything.
 import fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { textCharsMax, textsIn } from "#gateway/broadcasts/content.ts"

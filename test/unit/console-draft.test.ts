@@ -1,4 +1,4 @@
-// What the console makes of a draft, without a page: what is written, its size and its faults,
+// A draft in the console, without a page: what is written, its size and its faults,
 // times in zones, audiences, and where systems cut a text.
 import * as Schema from "effect/Schema"
 import { assert, describe, it } from "vitest"

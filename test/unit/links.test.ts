@@ -58,7 +58,7 @@ describe("the console", () => {
     [undefined, desk, none, "desk.example.org:8443", false],
     [undefined, desk, none, "desk.example.org.", false],
     [undefined, desk, none, "www.desk.example.org", true],
-    // What the service calls itself is the same for requests of every host.
+    // The service calls itself the same for requests of every host.
     [undefined, desk, named, "www.example.org", false],
     [undefined, desk, none, undefined, false],
     ["http://localhost:9999", own, none, "localhost:9999", false],

@@ -43,7 +43,7 @@ export const jsonFlag = onOff("json", "Print JSON lines")
 /** For verbs that show one thing. */
 export const objectFlag = onOff("json", "Print one JSON object")
 
-/** Who publishes by a verb. */
+/** The publisher of a verb. */
 export const sourceFlag = named("source", "SOURCE").pipe(
   Flag.withDescription("Who publishes: the principal nats:SOURCE, which needs the rights to"),
   Flag.withDefault("operator"),

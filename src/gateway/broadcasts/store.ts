@@ -83,7 +83,7 @@ export const storeBroadcast = Effect.fnUntraced(function* (broadcast: Broadcast,
   return seq
 })
 
-/** What stands for the channel in the subjects of a broadcast to several channels or to users. */
+/** Stands for the channel in the subjects of a broadcast to several channels or to users. */
 const placeOf = ({ channels }: Recipients) => (channels.length > 0 ? channelsToken : directToken)
 
 const headersOf = ({ draft, headers }: Broadcast, { id }: Caller) => ({

@@ -7,7 +7,7 @@ describe.skipIf(firefoxPath === undefined)("try it", () => {
   const stage = new Stage({ browser: "firefox" })
   const { becomes, press, shown } = stage
 
-  /** They are behind a fold. */
+  /** The buttons are behind a fold. */
   const unfold = () =>
     stage.page
       .waitForSelector("#breaks-fold")

@@ -103,7 +103,7 @@ const drafts = async (): Promise<ReadonlyArray<Draft>> =>
   (await call(shared.url, "GET", "/drafts", "alice")).body.data
 const draftCalled = async (title: string) =>
   (await drafts()).find(({ data }) => data?.notification["title"] === title)
-/** Somebody else gives the draft a name. */
+/** Another person gives the draft a name. */
 const changeAsBob = async (title: string, name: string) => {
   const { data, id, to } = (await draftCalled(title))!
   const change = { data: { data, to, name } }

@@ -25,7 +25,7 @@ export interface Kept {
   readonly storedAt: number | undefined
   /** Another person's form, which waits for an answer. */
   readonly theirs: StoredDraft | undefined
-  /** Somebody else's change was taken over, as nothing was typed here meanwhile. */
+  /** Another person's change was taken over, as nothing was typed here meanwhile. */
   readonly taken: Draft | undefined
   readonly problem: Problem | undefined
 }
@@ -161,7 +161,7 @@ export class DraftKeeper extends Store<Kept> {
   async store(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    // What was typed while a request was under way needs another one.
+    // Input while a request was under way needs another one.
     while (this.#running !== undefined) await this.#running
     const { isChanged, phase, theirs } = this.value
     if (!isChanged || phase !== "ready" || theirs !== undefined) return

@@ -72,7 +72,7 @@ export interface Shown {
   readonly image: string | undefined
   readonly icon: string | undefined
   readonly buttons: ReadonlyArray<Action>
-  /** What was written and is not shown. */
+  /** Parts that were written and are not shown. */
   readonly leftOut: ReadonlyArray<LeftOut>
 }
 

@@ -1,4 +1,4 @@
-// What failed, above all lists until it is dismissed.
+// Failed broadcasts, above all lists until they are dismissed.
 import { useState } from "preact/hooks"
 import { session } from "../api/session.ts"
 import type { Broadcast } from "../api/shapes.ts"

@@ -281,7 +281,7 @@ const Live = ({ samples }: { readonly samples: ReadonlyArray<Sample> }) => {
   )
 }
 
-/** What was said, to whom, by whom, when. */
+/** A broadcast in words: its text, to whom, by whom, when. */
 const Said = ({ broadcast }: { readonly broadcast: WholeBroadcast }) => {
   const { body, id, image, name, publisher, rate, redrives, to } = broadcast
   const audienceText = audience(to)

@@ -104,7 +104,7 @@ interface ChangesProps {
   readonly after: string
 }
 
-/** What differs between two forms of a draft, in a table of before and after. */
+/** The differences between two forms of a draft, in a table of before and after. */
 export const Changes = ({ after, before, changes }: ChangesProps) => (
   <div class="scroll">
     <table class="changes">
@@ -132,7 +132,7 @@ export const Changes = ({ after, before, changes }: ChangesProps) => (
   </div>
 )
 
-/** Somebody else stored another form: neither is lost before one is chosen. */
+/** Another person stored another form: neither is lost before one is chosen. */
 const Theirs = ({ keeper, kept }: { readonly keeper: DraftKeeper; readonly kept: Kept }) => {
   const { data, taken, theirs } = kept
   if (taken)

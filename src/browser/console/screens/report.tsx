@@ -1,4 +1,4 @@
-// What became of a broadcast: in three numbers, over time, and why, by push service and language.
+// The outcome of a broadcast: in three numbers, over time, and why, by push service and language.
 import { useRef, useState } from "preact/hooks"
 import { readTimeline } from "../api/broadcasts.ts"
 import { readCsv, save } from "../api/csv.ts"

@@ -142,7 +142,7 @@ export const BroadcastRow = ({ actions, broadcast, hasState }: BroadcastRowProps
   )
 }
 
-/** What a browser would show of a draft: of its first language, where it has no other content. */
+/** A draft as a browser would show it: of its first language, where it has no other content. */
 const shownOf = ({ data, data_by_locale }: Draft) =>
   writtenOf(data ?? Object.values(data_by_locale ?? {})[0])
 

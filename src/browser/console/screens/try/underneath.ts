@@ -1,4 +1,4 @@
-// What happens underneath: requests and their answers, states of the client, pushes, outcomes. The
+// The events underneath: requests and their answers, states of the client, pushes, outcomes. The
 // list outlives a reload. Long texts in it are cut, as they are keys, tokens and endpoints.
 import { Store } from "../../state/store.ts"
 
