@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { audit } from "./checks/audit.ts"
 import { type Check, type Figures, few, type Look } from "./checks/check.ts"
 import { counts } from "./checks/counts.ts"
+import { history } from "./checks/history.ts"
 import { kept, registrations } from "./checks/kept.ts"
 import { answers, logs } from "./checks/logs.ts"
 import { changed, pauses } from "./checks/orders.ts"
@@ -18,6 +19,7 @@ import { verified } from "./checks/verified.ts"
 import { perform } from "./faults/perform.ts"
 import { type HealBounds, heal } from "./heal.ts"
 import { startLoad } from "./load/load.ts"
+import { patiently } from "./nats/patiently.ts"
 import { watchStepsBack } from "./nats/steps-back.ts"
 import type { Scheduled } from "./schedule.ts"
 import type { World } from "./world.ts"
@@ -37,6 +39,7 @@ const checks: ReadonlyArray<Check> = [
   audit,
   verified,
   past,
+  history,
   resources,
   answers,
   logs
@@ -71,6 +74,7 @@ const noFigures = (): Figures => ({
   paced: 0,
   fastest: 0,
   ownPauses: 0,
+  trimmed: 0,
   rssMax: 0,
   descriptorsMax: 0
 })
@@ -147,6 +151,12 @@ export const runCycle = async (
     if (found.length > 0) failed++
     violations.push(...found)
   }
+  // The checks took their time, and the next cycle takes some, in which messages become old.
+  if (failed === 0)
+    await patiently(async () => {
+      await recorded.update()
+      await recorded.expireWork()
+    })
   const passed = wanted.length + 1 - failed
   return { figures, duplicatesMax, healSeconds: healed.seconds, violations, passed, failed }
 }

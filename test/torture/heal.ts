@@ -26,6 +26,9 @@ const isOver = (
   return true
 }
 
+/** LOG is read at least so often, also while something is not well. */
+const readMillis = 60_000
+
 /** What is not well yet; empty: healed. */
 const ailments = async ({
   fleet,
@@ -34,6 +37,8 @@ const ailments = async ({
   pending,
   recorded
 }: Healing): Promise<Array<string>> => {
+  // A cycle may take longer to heal than the history is.
+  if (recorded.gapMillis() > readMillis) await recorded.update().catch(() => {})
   const down = fleet.filter((member) => !member.isReady())
   if (down.length > 0)
     return down.map((member) => `not ready: ${member.name} ${member.lastError()}`)

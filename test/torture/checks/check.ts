@@ -41,6 +41,8 @@ export interface Figures {
   fastest: number
   /** Pauses of broadcasts by themselves. */
   ownPauses: number
+  /** Old messages that the service has deleted from LOG. */
+  trimmed: number
   rssMax: number
   descriptorsMax: number
 }

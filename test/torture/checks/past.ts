@@ -1,5 +1,6 @@
 // LOG says of the end of a cycle what the rig knew then, in that cycle and in later ones: the
-// members of a channel, by `bellcast channel show --at`.
+// members of a channel, by `bellcast channel show --at`. Before the history it says nothing.
+import { dayMillis, historyMillis } from "../fleet/days.ts"
 import { isIn, type Moment } from "../model/model.ts"
 import { type Check, few, type Look } from "./check.ts"
 import { bellcast } from "./cli.ts"
@@ -24,11 +25,27 @@ const askedAt = async (natsUrl: string, channel: string, at: string) => {
   return { count: shown.registrations as number, users: members.map(({ user }) => user as string) }
 }
 
+/** A command may take so long, on a busy machine, until it knows what time it is. */
+const lateMillis = 30_000
+
+const ageOf = ({ at }: Moment): number => Date.now() - Date.parse(at)
+
+/** LOG must refuse to say what was true before its history. */
+const refusal = async (natsUrl: string, { at, members }: Moment) => {
+  const [channel] = [...members.keys()]
+  const answer = await askedAt(natsUrl, channel!, at).then(({ count }) => `${count}`, String)
+  const isRefused = /is before the history/.test(answer)
+  return isRefused ? [] : [`${at} is before the history, and the answer is ${answer}`]
+}
+
 export const past: Check = {
   name: "LOG says what was true at a time",
   run: async (look) => {
-    const moments = [noteMoment(look), look.random.pick(look.model.moments)]
-    const violations: Array<string> = []
+    const moment = noteMoment(look)
+    const within = look.model.moments.filter((each) => ageOf(each) < historyMillis - lateMillis)
+    const moments = [moment, look.random.pick(within)]
+    const old = look.model.moments.find((each) => ageOf(each) > historyMillis + dayMillis)
+    const violations = old === undefined ? [] : await refusal(look.natsUrl, old)
     for (const { at, members } of moments) {
       const [channel, known] = look.random.pick([...members])
       const { count, users } = await askedAt(look.natsUrl, channel, at)

@@ -1,8 +1,13 @@
-// The buckets are what `bellcast rebuild` makes of the streams, value for value. The fleet is
-// stopped for it, and started again.
+// The buckets are what `bellcast rebuild` makes of the streams, value for value but for what
+// trimming and erasures make differ (same.ts). The fleet is stopped for it, and started again.
 import { readBucket } from "../nats/read.ts"
 import { type Check, few, type Look } from "./check.ts"
 import { bellcast } from "./cli.ts"
+import { missingIn } from "./history.ts"
+import { type Ground, isSame } from "./same.ts"
+
+/** Subjects of the facts that a user was erased begin so. */
+const erased = "bellcast.evt.erased."
 
 const buckets = [
   "bellcast_subscriptions",
@@ -38,30 +43,38 @@ const unusedChannels = (entries: ReadonlyMap<string, string>): ReadonlySet<strin
 const isLeftOut = ({ recorded }: Look, bucket: string, key: string): boolean =>
   key === "meta" || (bucket === "bellcast_broadcasts" && recorded.finished.has(Number(key)))
 
-/** Until the rig has run for so long, no registration can have ended an hour ago. */
-const keptMillis = 59 * 60_000
+interface Stored {
+  readonly bucket: string
+  readonly key: string
+  readonly value: string
+}
 
-/**
- * Whether the bucket may have an ended registration that a rebuild leaves out: a rebuild forgets it
- * an hour after its end, a service an hour after its projector has seen it, and the rig restarts
- * projectors.
- */
-const mayBeForgotten = (bucket: string, value: string): boolean =>
-  bucket === "bellcast_registrations" &&
-  performance.now() > keptMillis &&
-  JSON.parse(value).on === false
-
-const dump = async (look: Look): Promise<Map<string, string>> => {
-  const all = new Map<string, string>()
+const dump = async (look: Look): Promise<Map<string, Stored>> => {
+  const all = new Map<string, Stored>()
   for (const bucket of buckets) {
     const entries = await readBucket(look.client, bucket)
     const unused = bucket === "bellcast_channels" ? unusedChannels(entries) : new Set()
     for (const [key, value] of entries)
-      if (!isLeftOut(look, bucket, key) && !unused.has(key) && !mayBeForgotten(bucket, value))
-        all.set(`${bucket} ${key}`, value)
+      if (!isLeftOut(look, bucket, key) && !unused.has(key))
+        all.set(`${bucket} ${key}`, { bucket, key, value })
   }
   return all
 }
+
+const groundOf = async (look: Look): Promise<Ground> => {
+  const { noted } = look.recorded
+  const missing = new Set(await missingIn(look))
+  return {
+    now: Date.now(),
+    // The rig may not have read the command of an erasure before it was deleted.
+    hasMessage: (seq) => noted.has(seq) && !missing.has(seq),
+    storedAt: (seq) => noted.get(seq)?.at ?? 0,
+    areErased: [...noted.values()].some(({ subject }) => subject.startsWith(erased))
+  }
+}
+
+const bytesOf = (value: string | undefined): string =>
+  value === undefined ? "no value" : `${value.length} bytes, message ${JSON.parse(value).seq}`
 
 export const rebuild: Check = {
   name: "buckets equal a rebuild",
@@ -75,14 +88,14 @@ export const rebuild: Check = {
       /lease .* was lost: run this again/.test(String(error)) ? rebuilt() : Promise.reject(error)
     )
     const after = await dump(look)
+    const ground = await groundOf(look)
     for (const member of look.fleet) await member.start()
-    const violations: Array<string> = []
-    for (const [key, value] of before)
-      if (after.get(key) !== value)
-        violations.push(
-          `${key}: ${value.length} bytes before, ${after.get(key)?.length ?? "no value"} after`
-        )
-    for (const key of after.keys()) if (!before.has(key)) violations.push(`${key}: new`)
+    const violations = [...new Map([...before, ...after])].flatMap(([name, { bucket, key }]) => {
+      const [one, other] = [before.get(name)?.value, after.get(name)?.value]
+      return isSame({ bucket, key, before: one, after: other }, ground)
+        ? []
+        : [`${name}: ${bytesOf(one)} before, ${bytesOf(other)} after`]
+    })
     return few(violations)
   }
 }

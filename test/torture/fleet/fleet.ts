@@ -4,6 +4,7 @@ import { certificatePath } from "../../support/tls.ts"
 import type { Nodes, Role, Shape } from "../faults/fault.ts"
 import { source } from "../load/nats.ts"
 import type { VapidPair } from "../push/vapid.ts"
+import { historyDays } from "./days.ts"
 import { type FleetMember, makeMember } from "./member.ts"
 import { idOf, operator, publisher, useridSecret } from "./users.ts"
 
@@ -46,6 +47,7 @@ export const closedChannel = "few"
 /** The settings that the commands of an operator need, too. */
 export const operatorSettings = {
   BELLCAST_USERID_HMAC_SECRET: useridSecret,
+  BELLCAST_HISTORY_DAYS: String(historyDays),
   BELLCAST_CHANNEL_REGISTER_PRINCIPALS: `${closedChannel}=`
 }
 

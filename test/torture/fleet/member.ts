@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { nodeFlags } from "../../support/service-process.ts"
 import type { Member, Role } from "../faults/fault.ts"
+import { flagsOf } from "./programs.ts"
 
 export interface FleetMember extends Member {
   readonly port: number
@@ -65,7 +66,8 @@ export const makeMember = (options: MemberOptions): FleetMember => {
   const run = (more: Readonly<Record<string, string>>) => {
     const log = openSync(logFile, "a")
     logFrom = existsSync(logFile) ? statSync(logFile).size : 0
-    const started = spawn(process.execPath, [...nodeFlags, join(member.program, "src/main.ts")], {
+    const flags = [...nodeFlags, ...flagsOf(member.program)]
+    const started = spawn(process.execPath, [...flags, join(member.program, "src/main.ts")], {
       cwd: folder,
       env: {
         ...process.env,

@@ -8,6 +8,10 @@ import { storedForm } from "#streams/index.ts"
 
 export const thisProgram = fileURLToPath(new URL("../../..", import.meta.url)).replace(/\/$/, "")
 
+/** Flags of Node.js: this checkout runs with short days. An earlier commit has whole ones. */
+export const flagsOf = (program: string): ReadonlyArray<string> =>
+  program === thisProgram ? ["--import", new URL("short-days.ts", import.meta.url).href] : []
+
 const git = (...args: ReadonlyArray<string>): Buffer =>
   execFileSync("git", ["-C", thisProgram, ...args], {
     maxBuffer: 64 * 1024 ** 2,

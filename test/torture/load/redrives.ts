@@ -1,4 +1,4 @@
-// An operator who sends broadcasts of earlier cycles again, to those whom they did not reach; at
+// An operator who sends broadcasts of the cycle before again, to those whom they did not reach; at
 // times by two requests at the same moment, of which one must find it done.
 import { setTimeout as sleep } from "node:timers/promises"
 import { operator } from "../fleet/users.ts"
@@ -36,7 +36,8 @@ export const makeRedrive = (
   const candidates = () =>
     [...recorded.broadcasts.values()].flatMap((one) => {
       const former = model.broadcasts.get(one.marker ?? "")
-      if (former === undefined || former.cycle >= cycle() || done.has(one.id)) return []
+      // WORK has outcomes of the cycle before, and none of earlier ones.
+      if (former === undefined || former.cycle !== cycle() - 1 || done.has(one.id)) return []
       const undelivered = undeliveredOf(one)
       return undelivered.size === 0 ? [] : [{ id: one.id, former, undelivered }]
     })

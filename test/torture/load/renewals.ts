@@ -2,6 +2,7 @@
 // one. A secret is also sent by two browsers at once, again after a lost response, and when it is
 // spent or void.
 import { hash } from "node:crypto"
+import { renewableMillis } from "../fleet/days.ts"
 import {
   acknowledge,
   begin,
@@ -28,6 +29,16 @@ export const addSubscription = (user: User, device: Device): Subscription => {
 
 /** The removal of a subscription that was refused: no broadcast may reach it. */
 const refused: Change = { startedAt: 0, ackedAt: 0 }
+
+/**
+ * A secret is sent for so long after a push service ended the subscription. The secret is valid
+ * for longer, as faults may hold the request up.
+ */
+const usableMillis = renewableMillis / 3
+
+/** Whether it is certain that a secret is valid, or that it is not. */
+const isCertain = ({ device: { goneAt }, removed }: Subscription): boolean =>
+  goneAt === undefined || (removed === undefined && performance.now() - goneAt < usableMillis)
 
 /** Returns an act that sends the secret of a subscription of a user, if there is one. */
 export const makeRenewals = (
@@ -80,12 +91,8 @@ export const makeRenewals = (
   return async ({ subscriptions }: User): Promise<void> => {
     // Whose a contested browser is, and so whether its secret is valid, LOG says after the cycle.
     const contested = new Set(model.contested.flat())
-    // The secret of a subscription that its push service ended stays valid for 30 days.
     const known = subscriptions.filter(
-      (each) =>
-        each.secret !== undefined &&
-        !contested.has(each) &&
-        (each.removed === undefined || each.device.goneAt === undefined)
+      (each) => each.secret !== undefined && !contested.has(each) && isCertain(each)
     )
     if (known.length === 0) return
     const former = random.pick(known)

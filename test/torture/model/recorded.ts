@@ -1,4 +1,5 @@
 // What the service has recorded in LOG and WORK, read past it and counted by the rig's own rules.
+// Each message is read once, while it is younger than the history: the service deletes old ones.
 import type { JsMsg } from "@nats-io/jetstream"
 import { decodeMessage } from "#domain/messages/forms.ts"
 import type { PushResult } from "#domain/outcome.ts"
@@ -28,6 +29,8 @@ export interface RecordedBroadcast {
   /** The name of a channel, or what stands for several. */
   readonly channel: string
   readonly marker: string | undefined
+  /** Sequences of the messages with those of its recipients that its own does not have. */
+  readonly parts: ReadonlyArray<number>
   /** By pseudonym and subscription. */
   readonly pushes: Map<string, RecordedPush>
   /** When attempts began that sent something, in milliseconds since the epoch. */
@@ -59,7 +62,22 @@ interface Start {
   readonly dueAt: number
 }
 
+/** A message of LOG. */
+export interface Noted {
+  readonly subject: string
+  /** When it was stored, milliseconds since the epoch. */
+  readonly at: number
+}
+
 export interface Recorded {
+  /** Each message of LOG, by sequence, those that were deleted since, too. */
+  readonly noted: Map<number, Noted>
+  /** Old messages that the service has deleted. */
+  readonly trimmed: Set<number>
+  /** The longest time between two readings, in milliseconds. */
+  readonly gapMillisMax: () => number
+  /** Milliseconds since the last reading. */
+  readonly gapMillis: () => number
   readonly broadcasts: Map<number, RecordedBroadcast>
   /** Broadcasts whose final counts are in LOG. */
   readonly finished: Set<number>
@@ -69,11 +87,17 @@ export interface Recorded {
   readonly removals: Map<string, string>
   /** Reads on to the present end of both streams. */
   readonly update: () => Promise<void>
+  /**
+   * Deletes from WORK what was read before the last call, as the age of its messages does after 35
+   * days. All broadcasts of then must be finished.
+   */
+  readonly expireWork: () => Promise<void>
 }
 
-const markerOf = (message: JsMsg): string | undefined => {
+const bodyOf = (message: JsMsg) => {
+  const { data, parts = [] } = JSON.parse(message.string())
   const topic = message.headers?.get("Topic") || undefined
-  return topic ?? JSON.parse(message.string()).data?.marker
+  return { marker: (topic ?? data?.marker) as string | undefined, parts: parts as Array<number> }
 }
 
 /** Section 4.8 of the contract: what counts towards `pause_when`. */
@@ -112,8 +136,14 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
   const finished = new Set<number>()
   const stored = new Map<string, number>()
   const removals = new Map<string, string>()
+  const noted = new Map<number, Noted>()
+  const trimmed = new Set<number>()
   let logFrom = 1
   let workFrom = 1
+  let expiring = 0
+  let readAt = performance.now()
+  let gapMillisMax = 0
+  const gapMillis = () => performance.now() - readAt
 
   const decoded = (message: JsMsg) =>
     decodeMessage(message.headers?.get("Bellcast-Type") ?? "", message.string())
@@ -124,16 +154,21 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     const channel = decodeToken(place.channel) ?? place.channel
     const redrives = Number(message.headers?.get("Bellcast-Redrives"))
     const former = broadcasts.get(redrives)?.marker
-    const marker = former === undefined ? markerOf(message) : againOf(former)
+    const { marker: own, parts } = bodyOf(message)
+    const marker = former === undefined ? own : againOf(former)
     const pushes = new Map<string, RecordedPush>()
     const none = { attempts: [], accepted: 0, withoutSubscription: 0 }
     const dueAt = Date.parse(message.headers?.get("Bellcast-Start-At") ?? "")
     const isScheduled = dueAt > message.time.getTime()
     const facts = { planned: false, rejected: false, isScheduled, starts: [], ownPauses: [] }
-    broadcasts.set(message.seq, { id: message.seq, channel, marker, pushes, ...none, ...facts })
+    const id = message.seq
+    broadcasts.set(id, { id, channel, marker, parts, pushes, ...none, ...facts })
   }
 
   const takeLog = (message: JsMsg) => {
+    // A reading that fails later goes on from here: a fact that is taken twice counts twice.
+    logFrom = message.seq + 1
+    noted.set(message.seq, { subject: message.subject, at: message.time.getTime() })
     if (message.subject.startsWith("bellcast.cmd.broadcast.")) return takeBroadcast(message)
     const rejected = /^bellcast\.evt\.rejected\.(\d+)$/.exec(message.subject)
     const broadcast = broadcasts.get(Number(rejected?.[1]))
@@ -158,6 +193,7 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
   let early: ReadonlyArray<JsMsg> = []
 
   const takeWork = (message: JsMsg) => {
+    workFrom = Math.max(workFrom, message.seq + 1)
     const place = parseOfBroadcast(message.subject)
     if (place === undefined) return
     const broadcast = broadcasts.get(place.broadcast)
@@ -177,16 +213,25 @@ export const makeRecorded = (client: () => RigClient): Recorded => {
     for (const message of waiting) takeWork(message)
   }
 
-  const facts = [filters.finished, filters.states, "bellcast.evt.rejected.*"]
-  const logSubjects = [filters.broadcasts, filters.subscriptions, ...facts]
+  const all = [filters.commands, "bellcast.evt.>"]
   return {
+    noted,
+    trimmed,
+    gapMillis,
+    gapMillisMax: () => gapMillisMax,
     broadcasts,
     finished,
     stored,
     removals,
+    expireWork: async () => {
+      if (expiring > 0) await client().jsm.streams.purge("BELLCAST_WORK", { seq: expiring })
+      expiring = workFrom
+    },
     update: async () => {
       const work = [filters.plans, filters.outcomes]
-      logFrom = await readStream(client(), "BELLCAST_LOG", logSubjects, logFrom, takeLog)
+      logFrom = await readStream(client(), "BELLCAST_LOG", all, logFrom, takeLog)
+      gapMillisMax = Math.max(gapMillisMax, gapMillis())
+      readAt = performance.now()
       takeEarly()
       workFrom = await readStream(client(), "BELLCAST_WORK", work, workFrom, takeWork)
     }

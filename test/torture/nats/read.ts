@@ -5,6 +5,11 @@ import type { RigClient } from "./client.ts"
 
 /** Without progress for so long, reading has failed. */
 const idleMillis = 30_000
+/**
+ * Without progress for so long, the last messages may have been deleted meanwhile. A client that
+ * has missed some would have noticed by two heartbeats.
+ */
+const lookMillis = 12_000
 
 /**
  * Calls `take` for each message of the subjects from `from` on, and returns the sequence to go on
@@ -29,15 +34,26 @@ export const readStream = async (
   if (left === 0) return from
   const messages = await consumer.consume({ max_messages: 500, idle_heartbeat: 5_000 })
   const timer = setTimeout(() => messages.stop(), idleMillis)
+  let next = from
+  const look = setTimeout(async () => {
+    const { num_pending } = await consumer.info().catch(() => ({ num_pending: left }))
+    if (num_pending > 0) return
+    left = 0
+    messages.stop()
+  }, lookMillis)
   try {
     for await (const message of messages) {
       timer.refresh()
+      look.refresh()
       take(message)
+      next = message.seq + 1
       left = message.info.pending
-      if (left === 0) return message.seq + 1
+      if (left === 0) break
     }
+    if (left === 0) return next
   } finally {
     clearTimeout(timer)
+    clearTimeout(look)
     await messages.close()
     await consumer.delete().catch(() => false)
   }

@@ -1,0 +1,51 @@
+// The trimmer deletes what is older than the history. Every other message that the rig has read is
+// in LOG.
+import { dayMillis, historyMillisMin } from "../fleet/days.ts"
+import { type Check, few, type Look } from "./check.ts"
+
+/** Some messages are old and unneeded by then, and the trimmer has looked at them. */
+const trimmedMillis = historyMillisMin + 100_000
+/** The rig must read LOG before a message of it may go. */
+const gapMillisMax = historyMillisMin - 5 * dayMillis
+
+/** Sequences of messages that the rig has read and LOG lacks. */
+export const missingIn = async ({
+  client,
+  recorded
+}: Pick<Look, "client" | "recorded">): Promise<ReadonlyArray<number>> => {
+  const options = { deleted_details: true }
+  const { state } = await client.jsm.streams.info("BELLCAST_LOG", options)
+  const deleted = new Set(state.deleted)
+  return [...recorded.noted.keys()].filter((seq) => seq < state.first_seq || deleted.has(seq))
+}
+
+/** Counts the old ones as trimmed. Returns those that are too young for it. */
+const tooYoung = ({ figures, recorded }: Look, missing: ReadonlyArray<number>) => {
+  const before = Date.now() - historyMillisMin
+  return missing.flatMap((seq) => {
+    const message = recorded.noted.get(seq)!
+    if (message.at >= before) return [{ seq, ...message }]
+    if (!recorded.trimmed.has(seq)) figures.trimmed++
+    recorded.trimmed.add(seq)
+    return []
+  })
+}
+
+export const history: Check = {
+  name: "LOG loses what is old, and nothing else",
+  run: async (look) => {
+    const { recorded } = look
+    await recorded.update()
+    const young = tooYoung(look, await missingIn(look))
+    const violations = young.map(
+      ({ at, seq, subject }) => `message ${seq} of ${new Date(at).toISOString()}, ${subject}`
+    )
+    const [first] = recorded.noted.values()
+    const isDue = first !== undefined && Date.now() - first.at > trimmedMillis
+    if (isDue && recorded.trimmed.size === 0) violations.push("nothing was trimmed yet")
+    const gapMillis = recorded.gapMillisMax()
+    if (gapMillis > gapMillisMax)
+      violations.push(`the rig did not read LOG for ${Math.round(gapMillis / 1_000)} s`)
+    return few(violations)
+  }
+}
