@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { audit } from "./checks/audit.ts"
 import { type Check, type Figures, few, type Look } from "./checks/check.ts"
 import { counts } from "./checks/counts.ts"
+import { erased } from "./checks/erased.ts"
 import { history } from "./checks/history.ts"
 import { kept, registrations } from "./checks/kept.ts"
 import { answers, logs } from "./checks/logs.ts"
@@ -39,6 +40,7 @@ const checks: ReadonlyArray<Check> = [
   audit,
   verified,
   past,
+  erased,
   history,
   resources,
   answers,
@@ -75,6 +77,7 @@ const noFigures = (): Figures => ({
   fastest: 0,
   ownPauses: 0,
   trimmed: 0,
+  erased: 0,
   rssMax: 0,
   descriptorsMax: 0
 })
@@ -95,6 +98,7 @@ const trouble = async (world: World, { schedule, seconds }: CyclePlan, cycle: nu
     publish,
     guests,
     redrive,
+    erase: world.mayPause ? world.erase : undefined,
     random: own,
     broadcastMillis,
     changeMillis

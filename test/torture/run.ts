@@ -34,12 +34,13 @@ const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 
 const report = (outcome: CycleOutcome) => {
   const { duplicatesMax, figures, healSeconds, passed } = outcome
   const { acknowledged, descriptorsMax, duplicates, fastest, missed, paced, pushes } = figures
-  const { ownPauses, redriven, rssMax, trimmed } = figures
+  const { erased, ownPauses, redriven, rssMax, trimmed } = figures
   say(
     `${acknowledged} broadcasts acknowledged, ${redriven} of them redrives, ` +
       `${pushes} pushes, ${missed} missed, ` +
       `${paced} broadcasts paced, at most at ${fastest} % of their rate, ` +
       `${ownPauses} own pauses, ${trimmed} old messages trimmed, ` +
+      `${erased} users erased, ` +
       `${duplicates} of at most ${duplicatesMax} duplicates, healed in ${healSeconds} s, ` +
       `${rssMax} MiB, ${descriptorsMax} descriptors: ${passed} checks passed`
   )

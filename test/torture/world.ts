@@ -9,6 +9,7 @@ import { closedChannel, makeFleet } from "./fleet/fleet.ts"
 import type { FleetMember } from "./fleet/member.ts"
 import { thisProgram } from "./fleet/programs.ts"
 import { type Changes, makeChanges } from "./load/changes.ts"
+import { type Erase, makeErasures } from "./load/erasures.ts"
 import { makeGateways } from "./load/gateways.ts"
 import { makeGuests, type Visit } from "./load/guests.ts"
 import { makeOperator } from "./load/operator.ts"
@@ -35,8 +36,9 @@ export interface World extends Context, AsyncDisposable {
   readonly guests: Visit
   readonly redrive: Redrive
   readonly resumes: Resumes
-  /** Whether broadcasts may pause themselves: an earlier commit may know no `pause_when`. */
+  /** Whether broadcasts may pause themselves and users be erased: a former commit may not. */
   readonly mayPause: boolean
+  readonly erase: Erase
   readonly random: Random
   /** `BELLCAST_UNRECORDED_PUSHES_MAX`: what a killed process may send twice. */
   readonly permits: number
@@ -144,6 +146,7 @@ export const startWorld = async (options: WorldOptions): Promise<World> => {
       get mayPause() {
         return program === thisProgram || this.cycle > 1
       },
+      erase: makeErasures(model, gateways, operator, random.fork("erasures"), cycle),
       redrive: makeRedrive(model, recorded, gateways, redrives, cycle, stop),
       random,
       permits,

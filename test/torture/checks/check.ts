@@ -43,6 +43,8 @@ export interface Figures {
   ownPauses: number
   /** Old messages that the service has deleted from LOG. */
   trimmed: number
+  /** Users who were erased. */
+  erased: number
   rssMax: number
   descriptorsMax: number
 }

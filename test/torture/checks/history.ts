@@ -1,6 +1,7 @@
-// The trimmer deletes what is older than the history. Every other message that the rig has read is
-// in LOG.
+// The trimmer deletes what is older than the history, and an erasure what is of its user. Every
+// other message that the rig has read is in LOG.
 import { dayMillis, historyMillisMin } from "../fleet/days.ts"
+import { isLetterToErased } from "../load/redrives.ts"
 import { type Check, few, type Look } from "./check.ts"
 
 /** Some messages are old and unneeded by then, and the trimmer has looked at them. */
@@ -19,11 +20,36 @@ export const missingIn = async ({
   return [...recorded.noted.keys()].filter((seq) => seq < state.first_seq || deleted.has(seq))
 }
 
+/** Whether an erasure deletes this message: one of its user, or of a broadcast to nobody else. */
+const makeIsErased = ({ model, recorded }: Look) => {
+  const { broadcasts, noted } = recorded
+  const users = new Set(model.users.flatMap((user) => (user.erased ? user.pseudonym : [])))
+  const letters = new Set<number>()
+  for (const { id, marker = "", parts } of broadcasts.values()) {
+    const letter = model.broadcasts.get(marker)
+    if (letter !== undefined && isLetterToErased(letter))
+      for (const seq of [id, ...parts]) letters.add(seq)
+  }
+  const isErased = (seq: number): boolean => {
+    const subject = noted.get(seq)?.subject ?? ""
+    const [kind, last] = [subject.split(".").slice(0, 3).join("."), subject.split(".").at(-1)!]
+    if (kind === "bellcast.evt.rejected") return isErased(Number(last))
+    if (kind === "bellcast.evt.state") return letters.has(Number(last))
+    // One message for each channel says what those of erased users said.
+    if (kind === "bellcast.cmd.begun") return users.size > 0
+    return users.has(last) || letters.has(seq)
+  }
+  return isErased
+}
+
 /** Counts the old ones as trimmed. Returns those that are too young for it. */
-const tooYoung = ({ figures, recorded }: Look, missing: ReadonlyArray<number>) => {
+const tooYoung = (look: Look, missing: ReadonlyArray<number>) => {
+  const { figures, recorded } = look
+  const isErased = makeIsErased(look)
   const before = Date.now() - historyMillisMin
   return missing.flatMap((seq) => {
     const message = recorded.noted.get(seq)!
+    if (isErased(seq)) return []
     if (message.at >= before) return [{ seq, ...message }]
     if (!recorded.trimmed.has(seq)) figures.trimmed++
     recorded.trimmed.add(seq)

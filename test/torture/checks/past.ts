@@ -1,5 +1,6 @@
 // LOG says of the end of a cycle what the rig knew then, in that cycle and in later ones: the
-// members of a channel, by `bellcast channel show --at`. Before the history it says nothing.
+// members of a channel, by `bellcast channel show --at`. Before the history it says nothing,
+// and nothing of users who were erased since.
 import { dayMillis, historyMillis } from "../fleet/days.ts"
 import { isIn, type Moment } from "../model/model.ts"
 import { type Check, few, type Look } from "./check.ts"
@@ -46,8 +47,10 @@ export const past: Check = {
     const moments = [moment, look.random.pick(within)]
     const old = look.model.moments.find((each) => ageOf(each) > historyMillis + dayMillis)
     const violations = old === undefined ? [] : await refusal(look.natsUrl, old)
+    const gone = new Set(look.model.users.flatMap((user) => (user.erased ? user.pseudonym : [])))
     for (const { at, members } of moments) {
-      const [channel, known] = look.random.pick([...members])
+      const [channel, then] = look.random.pick([...members])
+      const known = new Set([...then].filter((user) => !gone.has(user)))
       const { count, users } = await askedAt(look.natsUrl, channel, at)
       const missing = [...known].filter((user) => !users.includes(user))
       const more = users.filter((user) => !known.has(user))

@@ -132,6 +132,7 @@ export const makeChanges = (
     const asked = { method: "PUT", path, user: user.name }
     const grant = [closedChannel, user.id, "--register"]
     const membership: Membership = { joined: begin() }
+    user.isGranted = true
     await operator(() => ["permissions", "grant", ...grant])
     user.memberships.set(closedChannel, [
       ...(user.memberships.get(closedChannel) ?? []),
@@ -156,7 +157,8 @@ export const makeChanges = (
       pseudonym: pseudonymOf(id),
       subscriptions: [],
       memberships: new Map(),
-      isBusy: true
+      isBusy: true,
+      isGranted: false
     }
     model.users.push(user)
     for (let i = 0; i < subscriptions; i++) await subscribe(user)

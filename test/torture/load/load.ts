@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import type { Model } from "../model/model.ts"
 import type { Random } from "../random.ts"
 import type { Changes } from "./changes.ts"
+import type { Erase } from "./erasures.ts"
 import type { Visit } from "./guests.ts"
 import type { Publish } from "./publish.ts"
 import type { Redrive } from "./redrives.ts"
@@ -21,6 +22,8 @@ export interface LoadOptions {
   readonly publish: Publish
   readonly guests: Visit
   readonly redrive: Redrive
+  /** Undefined: an earlier commit may know no erasure. */
+  readonly erase: Erase | undefined
   readonly random: Random
   /** Milliseconds between broadcasts, at least and at most. */
   readonly broadcastMillis: readonly [number, number]
@@ -32,11 +35,12 @@ const underWayMax = 20
 /** Milliseconds between guests: each takes two commands. */
 const guestMillis = [8_000, 14_000] as const
 const redriveMillis = [2_000, 6_000] as const
+const eraseMillis = [9_000, 16_000] as const
 /** A broadcast whose acknowledgement has not come by then stays unknown. */
 const giveUpMillis = 30_000
 
 export const startLoad = (options: LoadOptions): Load => {
-  const { broadcastMillis, changeMillis, changes, guests, model, publish, random, redrive } =
+  const { broadcastMillis, changeMillis, changes, erase, guests, model, publish, random, redrive } =
     options
   const stopping = new AbortController()
   const givingUp = new AbortController()
@@ -71,6 +75,7 @@ export const startLoad = (options: LoadOptions): Load => {
   void every(changeMillis, random.fork("changes"), changes.churn)
   void every(guestMillis, random.fork("guests"), () => guests(givingUp.signal))
   void every(redriveMillis, random.fork("redrives"), redrive)
+  if (erase !== undefined) void every(eraseMillis, random.fork("erasures"), erase)
 
   return {
     pending: () => pending,

@@ -13,8 +13,11 @@ const channelsMax = 3
 export const makeRecipients =
   (model: Model, random: Random) =>
   (via: Broadcast["via"], channel: string, isGuest: boolean): Recipients => {
-    const some = (users: ReadonlyArray<User>) =>
-      Array.from({ length: random.between(1, usersMax) }, () => random.pick(users))
+    const some = (all: ReadonlyArray<User>) => {
+      const users = all.filter(({ erased }) => erased === undefined)
+      if (users.length === 0) return []
+      return Array.from({ length: random.between(1, usersMax) }, () => random.pick(users))
+    }
     const nobody = { users: new Set<User>(), except: new Set<User>() }
     if (!via.startsWith("to users"))
       return { channels: [channel], ...nobody, strangers: 0, exceptedStrangers: 0 }

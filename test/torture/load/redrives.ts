@@ -2,7 +2,14 @@
 // times by two requests at the same moment, of which one must find it done.
 import { setTimeout as sleep } from "node:timers/promises"
 import { operator } from "../fleet/users.ts"
-import { againOf, type Broadcast, type Model, namesUsers, payloadOf } from "../model/model.ts"
+import {
+  againOf,
+  type Broadcast,
+  type Model,
+  namesUsers,
+  payloadOf,
+  type Recipients
+} from "../model/model.ts"
 import type { Recorded, RecordedBroadcast } from "../model/recorded.ts"
 import type { Random } from "../random.ts"
 import type { Gateways } from "./gateways.ts"
@@ -19,6 +26,13 @@ const wrong = new Set(["nobody", "forgotten", "rejected"])
 const undeliveredOf = ({ pushes }: RecordedBroadcast): ReadonlySet<string> => {
   const given = [...pushes].filter(([, { last }]) => ["dead", "expired"].includes(last.fate))
   return new Set(given.map(([key]) => key))
+}
+
+/** An erasure deletes the broadcasts that name its user alone. */
+export const isLetterToErased = ({ channels, strangers, users }: Recipients): boolean => {
+  const [only, ...others] = users
+  const isAlone = channels.length + others.length + strangers === 0
+  return isAlone && only?.erased !== undefined
 }
 
 export const makeRedrive = (
@@ -38,6 +52,7 @@ export const makeRedrive = (
       const former = model.broadcasts.get(one.marker ?? "")
       // WORK has outcomes of the cycle before, and none of earlier ones.
       if (former === undefined || former.cycle !== cycle() - 1 || done.has(one.id)) return []
+      if (isLetterToErased(former)) return []
       const undelivered = undeliveredOf(one)
       return undelivered.size === 0 ? [] : [{ id: one.id, former, undelivered }]
     })

@@ -57,6 +57,14 @@ export interface User {
   readonly memberships: Map<string, Array<Membership>>
   /** A change of this user is under way: changes of one user are made one after the other. */
   isBusy: boolean
+  /** A grant named the user, which an erasure leaves in LOG. */
+  isGranted: boolean
+  /** Set when the erasure is first asked for. The user never comes back. */
+  erased?: Erasure
+}
+
+export interface Erasure extends Change {
+  readonly cycle: number
 }
 
 /** The right of a guest to publish, which is revoked while requests are under way. */
@@ -196,6 +204,9 @@ export interface Said {
   readonly failingShare: number
 }
 
+/** Pushes that were under way to a user may arrive for so long after the erasure. */
+const erasedMillis = 60_000
+
 export const takeArrival = (model: Model, { edition, payload }: Said, at: number): void => {
   const marker = markerOf(model, payload)
   const arrivals = model.arrivals.get(marker) ?? []
@@ -217,6 +228,9 @@ export const takeReceipt = (
   const receipts = all.get(of) ?? { accepted: 0, unanswered: 0, halved: 0, gone: 0, refused: 0 }
   all.set(of, receipts)
   receipts[kind]++
+  const erasedAt = of.owners.at(-1)?.user.erased?.ackedAt
+  if (erasedAt !== undefined && performance.now() - erasedAt > erasedMillis)
+    model.wrong.push(`${of.owners.at(-1)!.user.name} was erased, and got a push of ${marker}`)
   if (kind === "gone") of.goneAt ??= performance.now()
 }
 

@@ -41,7 +41,10 @@ export const makeComparison = () => {
     const before = last.get(name)
     // Read again, or brought back by a killed nats-server.
     if (before !== undefined && revision <= before.revision) return undefined
-    last.set(name, { revision, seq })
+    // The list of an erased user, which has no message any more. Former values must not come back.
+    const isBlank = bucket === "bellcast_subscriptions" && seq === 0
+    last.set(name, { revision, seq: isBlank ? (before?.seq ?? 0) : seq })
+    if (isBlank) return undefined
     if (before === undefined || seq >= before.seq) return undefined
     return `${name}: had message ${before.seq} of LOG, then ${seq}`
   }
