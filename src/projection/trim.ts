@@ -4,6 +4,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { endOfHistory } from "#domain/history.ts"
+import { emptyList } from "#domain/subscription/subscription.ts"
 import { withoutTombstones } from "#domain/subscription/tombstone.ts"
 import { HistoryDays, readHistoryPlace, writeHistoryPlace } from "#history/place.ts"
 import { type Forgotten, type Look, unneededWith } from "#history/unneeded.ts"
@@ -147,7 +148,10 @@ const forgetLater = Effect.fnUntraced(function* (sets: Sets, forgotten: Readonly
   yield* Deferred.await(done)
 })
 
-/** Takes old tombstones from lists, and removes lists of users who have nothing else. */
+/**
+ * Takes old tombstones from lists. The list of a user who has nothing else stays, as an empty one:
+ * once a key is removed, a killed nats-server 2.15 brings back what was overwritten.
+ */
 export const forgetTombstones = Effect.fnUntraced(function* (sets: Sets, saved: number) {
   const { forgotten, lists } = sets
   const some = forgotten.splice(0)
@@ -162,7 +166,7 @@ export const forgetTombstones = Effect.fnUntraced(function* (sets: Sets, saved: 
       list.seq === seq &&
       Object.keys(list.subscriptions).length === 0 &&
       Object.keys(left.tombstones).length === 0
-    if (isOver) lists.remove(key)
+    if (isOver) lists.set(key, { ...emptyList }, saved + 1)
     else if (Object.keys(removed).length > 0) lists.set(key, left, saved + 1)
   }
   yield* lists.flush

@@ -3,6 +3,9 @@
 // this one dies half-way, and planning and delivery are paused while lost buckets are rebuilt: a
 // worker that reads half of a channel would treat the other half as gone.
 import * as Effect from "effect/Effect"
+import { noCounts } from "#domain/registration.ts"
+import { noOwners } from "#domain/subscription/owners.ts"
+import { emptyList } from "#domain/subscription/subscription.ts"
 import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -10,7 +13,14 @@ import type { DiskBuckets } from "#nats/kv/disk-buckets.ts"
 import { builtMillis } from "#nats/kv/read-one.ts"
 import type { Meta } from "#nats/kv/values.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
-import { type BucketName, bucketStream, metaKey, projections } from "#streams/buckets.ts"
+import {
+  type BucketName,
+  bucketStream,
+  isEndpointOwners,
+  isRegistration,
+  metaKey,
+  projections
+} from "#streams/buckets.ts"
 import { consumers } from "#streams/index.ts"
 import { type Compared, compareBucket } from "./compare.ts"
 import { failed, hindered, note, type RebuildFailed, reach } from "./notes.ts"
@@ -22,12 +32,31 @@ const removalsAtOnce = 64
 
 /** Entries of a bucket that are written together, with those that they replace. */
 interface Difference extends Compared {
-  /** Revisions of entries that the streams do not hold. */
-  readonly extra: ReadonlyArray<number>
+  /** Entries that the streams do not hold, with the text that takes the place of each. */
+  readonly extra: ReadonlyArray<Extra>
   /** The present revisions of entries that the streams hold with another text, by their own. */
   readonly replaced: ReadonlyMap<number, number>
   /** Whether the bucket lacks an entry, or has another text for one. */
   readonly isShort: boolean
+}
+
+interface Extra {
+  readonly key: string
+  readonly revision: number
+  /** Undefined: the entry is removed. */
+  readonly empty: string | undefined
+}
+
+/**
+ * The empty entry of a key. A killed nats-server 2.15 brings back what was overwritten, once the
+ * key is removed: endpoints and keys of an erased user, and owners of endpoints. Undefined where
+ * each entry is removed before the next one is written, or counts for nothing without another one.
+ */
+const emptyOf = (bucket: BucketName, key: string): string | undefined => {
+  if (bucket === "subscriptions")
+    return JSON.stringify(isEndpointOwners(key) ? noOwners : emptyList)
+  if (bucket === "registrations" && !isRegistration(key)) return JSON.stringify(noCounts)
+  return undefined
 }
 
 /** Returns how many entries of each bucket were written or removed. Run it under the leases. */
@@ -51,11 +80,12 @@ export const writeBuckets = Effect.fnUntraced(function* (
 })
 
 const compare = Effect.fnUntraced(function* (bucket: BucketName, folded: DiskBuckets) {
-  const extra: Array<number> = []
+  const extra: Array<Extra> = []
   const replaced = new Map<number, number>()
-  const compared = yield* compareBucket(bucket, folded, ({ revision, wanted }) => {
-    if (wanted === undefined) extra.push(revision)
-    else replaced.set(wanted.revision, revision)
+  const compared = yield* compareBucket(bucket, folded, ({ key, revision, text, wanted }) => {
+    if (wanted !== undefined) return void replaced.set(wanted.revision, revision)
+    const empty = emptyOf(bucket, key)
+    if (text !== empty) extra.push({ key, revision, empty })
   })
   const isShort = compared.unequal().next().done !== true
   return { ...compared, extra, replaced, isShort } satisfies Difference
@@ -67,10 +97,14 @@ const apply = Effect.fnUntraced(function* (difference: Difference) {
   if (extra.length === 0 && !isShort) return { changed: 0, revision: meta.revision }
   // First, as a full bucket then has room for the rest. A bucket without these is less wrong.
   const { remove } = yield* Buckets
-  yield* Effect.forEach(extra, (each) => remove(bucket, each), {
-    concurrency: removalsAtOnce,
-    discard: true
-  })
+  yield* Effect.forEach(
+    extra,
+    ({ empty, key, revision }) =>
+      empty === undefined
+        ? remove(bucket, revision)
+        : Effect.asVoid(put(bucket, { key, text: empty, revision })),
+    { concurrency: removalsAtOnce, discard: true }
+  )
   const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
   const text = JSON.stringify({ ...former, unbuilt: true })
   const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
