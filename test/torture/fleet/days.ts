@@ -12,7 +12,7 @@ export const historyMillis = historyDays * dayMillis
 export const historyMillisMin = 95 * dayMillis
 
 /** Between two looks of the trimmer. */
-export const lookMillis = 5_000
+export const lookMillis = 15_000
 
 /** How long the bucket keeps an ended registration: less than the history, more than a freeze. */
 export const endedMillis = 100_000
