@@ -110,16 +110,20 @@ export const findErasures = Effect.fnUntraced(function* (sets: Sets) {
   const upTo = (yield* streamState(streams.log))?.lastSeq ?? 0
   const since = (yield* Clock.currentTimeMillis) - lookedAtMillis
   const from = (yield* log.firstSince("log", since)) ?? upTo + 1
+  // A crash between the fact and the removal of the command leaves both.
+  const asked = new Set<number>()
   const found = ({ message, seq, subject }: Stored) => {
     const user = parseErasure(subject)
     if (user === undefined) return
-    if (message.type === "user.erased")
-      offer(sets, { user, command: message.command, by: message.by, isDone: true })
-    if (message.type === "user.erase")
+    if (message.type === "user.erase") {
+      asked.add(seq)
       offer(sets, { user, command: seq, by: message.by, isDone: false })
+    }
+    if (message.type === "user.erased" && !asked.has(message.command))
+      offer(sets, { user, command: message.command, by: message.by, isDone: true })
   }
-  yield* log.readOn("log", [filters.erased], { after: from - 1, upTo }, found)
   yield* log.readOn("log", [filters.erases], { after: 0, upTo }, found)
+  yield* log.readOn("log", [filters.erased], { after: from - 1, upTo }, found)
 })
 
 /** Completes erasures until the scope closes. A look finds those that fail. */
@@ -265,7 +269,10 @@ const deleteOver = Effect.fnUntraced(function* ({ log }: Sets, over: ReadonlyArr
 const record = Effect.fnUntraced(function* ({ log }: Sets, { by, command, user }: Erasure) {
   const at = yield* Clock.currentTimeMillis
   const body = { command, at, ...(by === undefined ? {} : { by }) }
-  yield* log.append("log", { subject: subjects.erased(user), type: "user.erased", body })
+  const last = (yield* log.last("log", subjects.erased(user)))?.message
+  const isRecorded = last?.type === "user.erased" && last.command === command
+  if (!isRecorded)
+    yield* log.append("log", { subject: subjects.erased(user), type: "user.erased", body })
   const asked = yield* log.following("log", subjects.erase(user), { from: 1, limit: readAtOnce })
   for (const { seq } of asked) if (seq <= command) yield* log.remove(seq)
 })

@@ -1,13 +1,21 @@
 // An erasure goes on where a killed service left it, and a killed nats-server brings nothing back;
 // in a cluster, too.
+import { jetstream } from "@nats-io/jetstream"
+import { headers } from "@nats-io/transport-node"
+import { Effect, Fiber, Layer } from "effect"
 import { assert, describe, it } from "vitest"
+import { natsLayer } from "#nats/layer.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
+import { projectionLayer } from "#projection/projector.ts"
 import { call, until } from "../support/client.ts"
 import { inFiles, messagesOf } from "../support/erased.ts"
 import { temporaryFolder } from "../support/folder.ts"
+import { quiet } from "../support/history.ts"
 import { startNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
 import { makeNatsCluster } from "../support/nats-cluster.ts"
 import { startPushService } from "../support/push-service.ts"
+import { allIsSaved } from "../support/registration-entries.ts"
 import { runCli } from "../support/run-cli.ts"
 import { secretEnvironment, startService } from "../support/service.ts"
 import { idOf, tokenOf } from "../support/users.ts"
@@ -56,6 +64,18 @@ const verify = async (url: string) => {
   assert.deepEqual([code, stderr], [0, ""], stdout)
 }
 
+/** Runs a projector that deletes nothing from LOG. Returns what ends it. */
+const projectAt = (url: string) => {
+  const deletingNothing = Layer.effect(
+    EventLog,
+    Effect.map(EventLog, (own) => EventLog.of({ ...own, remove: () => Effect.never }))
+  ).pipe(Layer.provideMerge(natsLayer({ url, name: "test" })))
+  const fiber = Effect.runFork(
+    Layer.launch(projectionLayer).pipe(Effect.provide(deletingNothing), Effect.provide(quiet))
+  )
+  return () => Effect.runPromise(Fiber.interrupt(fiber))
+}
+
 describe("an erasure", { timeout: 400_000 }, () => {
   it("goes on where a killed service left it, and nothing comes back", async () => {
     await using nats = await startNats()
@@ -88,6 +108,34 @@ describe("an erasure", { timeout: 400_000 }, () => {
     } finally {
       await service[Symbol.asyncDispose]()
     }
+  })
+
+  it("is completed where a crash came between the fact and the end of the command", async () => {
+    await using nats = await startNats()
+    await using admin = await connectAdmin(nats.url)
+    const first = await startService({ natsUrl: nats.url })
+    await first[Symbol.asyncDispose]()
+    const stopped = projectAt(nats.url)
+    const typed = headers()
+    typed.set("Bellcast-Type", "user.erase/1")
+    const asked = `bellcast.cmd.erase.${tokenOf("ann")}`
+    const body = JSON.stringify({ at: Date.now() })
+    await jetstream(admin.nc).publish(asked, body, { headers: typed })
+    await isErased(admin)
+    await allIsSaved(admin)
+    await stopped()
+    assert.include(await left(admin), asked)
+    await using _service = await startService({ natsUrl: nats.url })
+    assert.deepEqual(
+      await until(
+        () => left(admin),
+        (found) => !found.includes(asked),
+        100_000
+      ),
+      onlyThat
+    )
+    const facts = await messagesOf(admin, [`bellcast.evt.erased.${tokenOf("ann")}`])
+    assert.lengthOf(facts, 1)
   })
 
   it("leaves nothing on three servers that can be read", async () => {
