@@ -24,7 +24,7 @@ const users = 20
 const goneShare = 0.2
 const channels = { quiet: "news-quiet", read: "news-daily" }
 
-/** As long as those of Chrome. No push goes there: its users are on a channel without broadcasts. */
+/** As long as one of Chrome. Only users of the channel without broadcasts have such endpoints. */
 export const endpointOf = (user: number | string, n: number) =>
   `https://fcm.googleapis.com/fcm/send/${user}-${n}:`.padEnd(188, "x")
 

@@ -23,12 +23,13 @@ const mebibyte = 1024 ** 2
 const lives = (gone: number) => `
 A site with ${usersMeant} users, who come on the first day, one browser and one channel each. Then:
 - 1000 new users a day subscribe and register, and as many go, whoever they are: so the number
-  stays. (1000 new and 500 leaving a day would be 910,000 more in five years.)
-- ${1_000 - gone} of those who go end their subscription and their registration. The browsers of the other
-  ${gone} are gone: a push service says so at the next broadcast, and nobody ends the registration.
+  stays. (With 1000 new and 500 leaving a day, 913,000 more would be there after five years.)
+- ${1_000 - gone} of those who go end their subscription and their registration. The browsers of
+  the other ${gone} are gone: a push service says so at the next broadcast, and nobody ends the
+  registration.
 - Every 30 days each browser gets a new endpoint, which the service stores in place of the former.
-- Two broadcasts a day to the channel, one of them scheduled; once a month one to two channels, in 20
-  languages. One rejected command a day; a grant and a token a month.
+- Two broadcasts a day to the channel, one of them scheduled; once a month one to two channels, in
+  20 languages. One rejected command a day; a grant and a token a month.
 ${users} users are simulated: each message of a user counts ${usersMeant / users} times.
 `
 
