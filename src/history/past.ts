@@ -16,6 +16,7 @@ import { emptyList, type SubscriptionList } from "#domain/subscription/subscript
 import { streamState } from "#nats/admin/maintenance.ts"
 import { makeDiskBuckets, NoScratch } from "#nats/kv/disk-buckets.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import { batchBytesMax, batchMax } from "#nats/stream/read-direct.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
@@ -143,9 +144,6 @@ export const registrationsOf = Effect.fnUntraced(function* (
   }
 })
 
-/** Messages that are read at once. */
-const readAtOnce = 500
-
 /** Each message of a subject, or of several, up to a moment, in parts. Reads one part ahead. */
 const eachPart = Effect.fnUntraced(function* <E, R>(
   filter: string,
@@ -153,8 +151,8 @@ const eachPart = Effect.fnUntraced(function* <E, R>(
   each: (part: ReadonlyArray<Stored>) => Effect.Effect<void, E, R>
 ) {
   const { following } = yield* EventLog
-  const read = (from: number) =>
-    Effect.forkChild(following("log", filter, { from, limit: readAtOnce }))
+  const bounds = { limit: batchMax, bytesMax: batchBytesMax }
+  const read = (from: number) => Effect.forkChild(following("log", filter, { from, ...bounds }))
   for (let next = yield* read(1); ; ) {
     const found = yield* Fiber.join(next)
     const last = found.at(-1)?.seq ?? seq

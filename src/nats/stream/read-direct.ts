@@ -72,8 +72,7 @@ const timeoutMillis = 5_000
 
 /** What a batch consists of; fields of `STREAM.DIRECT.GET`. */
 type BatchQuery = { readonly batch: number } & (
-  | { readonly seq: number; readonly next_by_subj: string }
-  | { readonly seq: number; readonly max_bytes: number }
+  | { readonly seq: number; readonly next_by_subj?: string; readonly max_bytes?: number }
   | { readonly multi_last: ReadonlyArray<string> }
   | { readonly start_time: string }
 )
@@ -119,8 +118,14 @@ const readLast = (
     requestMany({ subject, payload: "", timeoutMillis }, receive, reject)
   })
 
-/** Messages requested at once. */
-const batchMax = 500
+/**
+ * Messages, and bytes of them, that are requested at once. Few large requests: for each the server
+ * counts what follows, and looks at every subject that the filter matches, for no filter, too, where
+ * messages were deleted; 15 ms for 100,000 subjects, 0.3 ms for all of a stream without deleted
+ * messages (nats-server 2.15).
+ */
+export const batchMax = 4_000
+export const batchBytesMax = 2 * 1024 ** 2
 
 /** Subjects of one request: the server refuses more. */
 const subjectsMax = 1_024
@@ -167,7 +172,8 @@ export const readDirect = async function* (
 ): AsyncGenerator<ReadonlyArray<DirectMessage>, void> {
   let seq = after + 1
   while (true) {
-    const batch = await readBatch(requests, stream, { seq, next_by_subj: filter, batch: batchMax })
+    const query = { seq, next_by_subj: filter, batch: batchMax, max_bytes: batchBytesMax }
+    const batch = await readBatch(requests, stream, query)
     if (batch.length === 0) return
     yield batch
     seq = batch.at(-1)!.seq + 1
@@ -179,17 +185,16 @@ export const readFrom = (
   requests: Requests,
   stream: string,
   filter: string,
-  { from, limit }: From
-): Promise<ReadonlyArray<DirectMessage>> =>
-  readBatch(requests, stream, { seq: from, next_by_subj: filter, batch: limit })
+  { bytesMax, from, limit }: From
+): Promise<ReadonlyArray<DirectMessage>> => {
+  const max = bytesMax === undefined ? {} : { max_bytes: bytesMax }
+  return readBatch(requests, stream, { seq: from, next_by_subj: filter, batch: limit, ...max })
+}
 
 /** Bytes of a batch: a bucket's entry has 1 MiB at most, and most have 100 bytes. */
 const anyBytesMax = 1024 ** 2
 
-/**
- * The first messages from a sequence on, whatever their subjects, in order. For a filter the server
- * looks at every subject of the stream that it matches, for none at the messages that it sends.
- */
+/** The first messages from a sequence on, whatever their subjects, in order. */
 export const readAny = (
   requests: Requests,
   stream: string,
@@ -208,10 +213,14 @@ export const countDirect = async (
   return first === undefined ? 0 : first.pending + 1
 }
 
-/** Bounds on what is read forwards. `from` is a sequence. */
+/**
+ * Bounds on what is read forwards. `from` is a sequence. `bytesMax`: after so many bytes there are
+ * fewer messages than `limit`, though more follow.
+ */
 export interface From {
   readonly from: number
   readonly limit: number
+  readonly bytesMax?: number
 }
 
 /** Bounds on what is read backwards. `before` is a sequence. */
