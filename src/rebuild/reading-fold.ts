@@ -19,12 +19,11 @@ import type { Follower } from "#nats/follower/follower.ts"
 import { Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type DiskBuckets, makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
-import type { StreamKey } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { passedOver, type Stored } from "#nats/stream/stored.ts"
 import { start as startProjector } from "#projection/projector.ts"
 import { type BucketName, keys } from "#streams/buckets.ts"
-import type { FollowerName } from "#streams/followers.ts"
+import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseOfBroadcast, subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
@@ -70,15 +69,6 @@ const batchMax = 256
  * the outcomes of a broadcast before its plan was read. LOG has the counts of such broadcasts.
  */
 const expiryMarginMillis = 3_600_000
-
-/** The subjects that change a bucket. States change none. */
-const followed = {
-  projector: { stream: "log", filters: [filters.commands] },
-  tally: { stream: "work", filters: [filters.plans, filters.outcomes] }
-} as const satisfies Record<
-  FollowerName,
-  { readonly stream: StreamKey; readonly filters: ReadonlyArray<string> }
->
 
 interface State {
   readonly log: EventLog["Service"]
@@ -203,13 +193,14 @@ const readRejected = Effect.fnUntraced(function* ({ log, rejected }: State) {
 
 /** `taken`: what to apply of a message. Returns the end of the stream when the reading began. */
 const goOnIn = Effect.fnUntraced(function* (
-  { at, folded, followers, log }: State,
+  state: State,
   name: FollowerName,
   together: number,
   taken: (stored: Stored) => Effect.Effect<Stored | undefined, NatsUnavailable>
 ) {
-  const { filters, stream } = followed[name]
-  const follower = followers[name]
+  const { at, folded, log } = state
+  const { filters, stream } = followers[name]
+  const follower = state.followers[name]
   const upTo = (yield* streamState(streams[stream]))?.lastSeq ?? 0
   let batch: Array<Stored> = []
   const apply = Effect.suspend(() => {
