@@ -41,7 +41,7 @@ export interface DiskBuckets {
 export class NoScratch extends Data.TaggedError("NoScratch")<{ readonly message: string }> {}
 
 /** Kibibytes of the file that are in memory. */
-const cacheKibibytes = 64 * 1024
+const cacheKibibytes = 24 * 1024
 /** Entries, and characters of their texts, that are read at once. */
 const readAtOnce = 500
 const charactersAtOnce = 4 * 1024 ** 2
