@@ -8,6 +8,7 @@ import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { scanStored } from "#nats/kv/entries.ts"
+import type { SessionEntry, VerificationEntry } from "#nats/kv/values.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { directToken, type UserToken } from "#streams/tokens.ts"
@@ -113,8 +114,9 @@ const removeLogins = Effect.fnUntraced(function* ({ ids }: Addressee) {
   const revisions: Array<number> = []
   yield* scanStored("cache", (key, text, revision) => {
     if (!/^(verification|session)\./.test(key) || text === "") return
-    if (names.has((JSON.parse(text) as { readonly user?: string }).user ?? ""))
-      revisions.push(revision)
+    const login = JSON.parse(text) as VerificationEntry | SessionEntry
+    const { user } = "known" in login ? login.known : login
+    if (names.has(user)) revisions.push(revision)
   })
   const { remove: removeEntry } = yield* Buckets
   yield* Effect.forEach(revisions, (revision) => removeEntry("cache", revision), { discard: true })

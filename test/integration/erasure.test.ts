@@ -6,7 +6,7 @@ import { jetstream } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finishedAt, publishAt, until } from "../support/client.ts"
-import { inFiles, messagesOf } from "../support/erased.ts"
+import { expiringOf, inFiles, messagesOf } from "../support/erased.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin, type NatsAdmin } from "../support/nats-admin.ts"
@@ -112,6 +112,7 @@ describe("an erasure", { timeout: 300_000 }, () => {
       ]
     )
     assert.include(left[1]!.text, '"subscriptions":{},"tombstones":{}')
+    assert.deepEqual(await expiringOf(admin, [needle, base64, idOf("ann")]), [])
     assert.notProperty(inFiles(nats.folder!, needle), "BELLCAST_LOG")
     console.log("left in files:", inFiles(nats.folder!, needle))
 
@@ -176,6 +177,9 @@ describe("an erasure", { timeout: 300_000 }, () => {
       () => Promise.all([sent, waiting].map((id) => statusOf(`/broadcasts/${id}`))),
       (all) => all.every((status) => status === 404)
     )
+    // Plans, jobs and outcomes have the pseudonym alone.
+    assert.isAbove((await expiringOf(admin, [tokenOf("ann")])).length, 0)
+    assert.deepEqual(await expiringOf(admin, [needle, base64, idOf("ann")]), [])
     assert.equal(await statusOf(`/broadcasts/${shared}`), 200)
     assert.equal(await statusOf("/drafts/for-ann"), 404)
     await verify()

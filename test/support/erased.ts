@@ -37,9 +37,22 @@ const streams = [
   "KV_bellcast_drafts"
 ]
 
+/** These expire: what they have under the pseudonym stays until then. */
+const expiring = ["BELLCAST_WORK", "KV_bellcast_cache"]
+
+const messagesIn = async (
+  admin: NatsAdmin,
+  names: ReadonlyArray<string>,
+  texts: ReadonlyArray<string>
+) => (await Promise.all(names.map((stream) => messagesWith(admin, stream, texts)))).flat()
+
 /** All messages of LOG and of buckets, but for `cache`, that contain one of these texts. */
-export const messagesOf = async (admin: NatsAdmin, texts: ReadonlyArray<string>) =>
-  (await Promise.all(streams.map((stream) => messagesWith(admin, stream, texts)))).flat()
+export const messagesOf = (admin: NatsAdmin, texts: ReadonlyArray<string>) =>
+  messagesIn(admin, streams, texts)
+
+/** As `messagesOf`, in WORK and in `cache`. */
+export const expiringOf = (admin: NatsAdmin, texts: ReadonlyArray<string>) =>
+  messagesIn(admin, expiring, texts)
 
 /** How often a text stands in the files below a folder, by stream. */
 export const inFiles = (folder: string, text: string): Readonly<Record<string, number>> => {
