@@ -264,4 +264,19 @@ describe("--at", { timeout: 120_000 }, () => {
     const audit = await run("audit", "--user", anna, "--at", may)
     assert.match(audit.stderr, /this user was erased 20/)
   })
+
+  it("says that a person is being erased, while nobody works as projection", async () => {
+    await service.stop()
+    const bob = idOf("user1")
+    await using admin = await connectAdmin(nats.url)
+    const typed = headers()
+    typed.set("Bellcast-Type", "user.erase/1")
+    const body = JSON.stringify({ at: Date.now() })
+    const subject = `bellcast.cmd.erase.${tokenOf("user1")}`
+    await jetstream(admin.nc).publish(subject, body, { headers: typed })
+    const { stderr } = await run("channel", "show", "news", "--at", may)
+    assert.match(stderr, /2 users were erased since then/)
+    const [then] = await lines("user", "show", bob, "--at", may)
+    assert.isNumber(then.erased)
+  })
 })
