@@ -17,7 +17,7 @@ export const subjects = {
   /** The registration of one user in one channel. */
   registration: (channel: ChannelToken, user: UserToken) =>
     `bellcast.cmd.registration.${channel}.${user}`,
-  /** Since when a channel has users, where messages that said so were erased. */
+  /** Since when a channel has users, where messages that said so are gone. */
   begun: (channel: ChannelToken) => `bellcast.cmd.begun.${channel}`,
   /** The erasure of a user, until it is done. */
   erase: (user: UserToken) => `bellcast.cmd.erase.${user}`,

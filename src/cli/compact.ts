@@ -4,7 +4,7 @@ import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { endOfHistory, historyDaysMin } from "#domain/history.ts"
-import { type Look, type Unneeded, unneededWith } from "#history/unneeded.ts"
+import { type Unneeded, unneededWith } from "#history/unneeded.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -50,7 +50,6 @@ export const countUnneeded = Effect.fnUntraced(function* (before: number) {
   const { firstSince, following } = yield* EventLog
   const last = (yield* streamState(streams.log))?.lastSeq ?? 0
   const upTo = ((yield* firstSince("log", before)) ?? last + 1) - 1
-  const look: Look = { before, standing: new Map() }
   const counts = noCounts()
   const counted = new Set<number>()
   const seen = new Set<string>()
@@ -61,7 +60,7 @@ export const countUnneeded = Effect.fnUntraced(function* (before: number) {
     for (const stored of old) {
       if (seen.has(stored.subject)) continue
       seen.add(stored.subject)
-      const unneeded = yield* unneededWith(stored, look)
+      const unneeded = yield* unneededWith(stored, before)
       if (unneeded !== undefined) addTo(counts, counted, unneeded)
     }
     from = (found.at(-1)?.seq ?? upTo) + 1

@@ -167,25 +167,8 @@ const sameBut = (whole: SubscriptionList, isOld: (removed: number) => boolean) =
 export interface ChannelRests {
   /** Sequence of the registration by which the channel began; Infinity: nobody is registered. */
   readonly since: number
-  /**
-   * Sequence of the first registration that stands: from it on the count is at least 1. Infinity:
-   * not known.
-   */
-  readonly standing: number
   /** Sequence of the last change of the count. */
   readonly changed: number
-  /** Whether the time of the last change is that of its message, whatever came before. */
-  readonly isDated: boolean
-}
-
-/** Whether the last of some messages of a registration changed the count of its channel. */
-export const changesCount = (
-  messages: ReadonlyArray<Past>,
-  rejected: ReadonlySet<number>
-): boolean => {
-  const fold = foldRegistrationOf(rejected)
-  const after = messages.reduce<Registration | undefined>(fold, undefined)
-  return after?.seq === messages.at(-1)?.seq && after?.on !== (after?.was ?? 0) > 0
 }
 
 /** Folds a message of a registration, as the projector does. */
@@ -201,36 +184,58 @@ interface RegistrationPast extends UserPast {
   readonly channel: ChannelRests
 }
 
-/** Old messages of a registration on which neither it nor the counts of its channel rest. */
+interface UnneededOfRegistration {
+  readonly seqs: ReadonlyArray<number>
+  /**
+   * Sequence of the last of them of which `channel.begun` must say before what the counts of the
+   * channel rest on; 0: it need not.
+   */
+  readonly countedUpTo: number
+}
+
+/**
+ * Old messages of a registration on which it does not rest, nor the last change of the count of its
+ * channel.
+ */
 export const unneededOfRegistration = ({
   before,
-  channel,
+  channel: { changed, since },
   messages,
   rejected
-}: RegistrationPast): ReadonlyArray<number> => {
+}: RegistrationPast): UnneededOfRegistration => {
+  const { ended, idle, stands } = partsOf(messages, rejected)
+  // One that stands keeps the last message, too, which the next append expects.
+  const last = stands ? messages.at(-1)?.seq : undefined
+  const idleOld = idle.filter(({ at, seq }) => at < before && seq !== changed && seq !== last)
+  const over = ended.filter(({ end: { at, seq } }) => at < before && seq < Math.max(since, changed))
+  const overUpTo = over.at(-1)?.end.seq ?? 0
+  return {
+    // A repeated put would begin the registration in the place of the one that began it.
+    seqs: [...idleOld, ...over.flatMap(({ began, end }) => [began, end])].map(({ seq }) => seq),
+    countedUpTo: overUpTo > since ? overUpTo : 0
+  }
+}
+
+/**
+ * The registrations that ended, each by the messages of its begin and its end: without the end it
+ * would stand. Messages that changed nothing are idle. `stands`: the last one did not end.
+ */
+const partsOf = (messages: ReadonlyArray<Past>, rejected: ReadonlySet<number>) => {
   const fold = foldRegistrationOf(rejected)
-  const unneeded = new Set<number>()
-  /** The message by which the user is registered; undefined: the user is not. */
+  const ended: Array<{ readonly began: Past; readonly end: Past }> = []
+  const idle: Array<Past> = []
   let began: Past | undefined
   let registration: Registration | undefined
   for (const past of messages) {
-    const { seq } = past
     registration = fold(registration, past)
     if (began === undefined && registration.on) began = past
     else if (began !== undefined && !registration.on) {
-      // Both or none: without its end, the registration would stand.
-      if (past.at < before && mayGo(began, past, channel)) unneeded.add(began.seq).add(seq)
+      ended.push({ began, end: past })
       began = undefined
-    } else if (past.at < before && seq !== channel.changed) unneeded.add(seq)
+    } else idle.push(past)
   }
-  // One that stands keeps the last message, too, which the next append expects.
-  if (began !== undefined) unneeded.delete(messages.at(-1)!.seq)
-  return [...unneeded].sort((a, b) => a - b)
+  return { ended, idle, stands: began !== undefined }
 }
-
-/** Whether the counts of a channel are the same without a registration that ended. */
-const mayGo = (put: Past, end: Past, { changed, isDated, since, standing }: ChannelRests) =>
-  end.seq < since || (isDated && end.seq < changed && put.seq > standing)
 
 /** A broadcast with all that LOG has of it. */
 interface BroadcastPast {

@@ -15,8 +15,8 @@ export const RegistrationPut = Schema.Struct({
 export const RegistrationDelete = Schema.Struct({ user: Schema.String, at: Timestamp })
 
 /**
- * Since when a channel has users, and when its count changed last, as the messages of a user said
- * who was erased. Holds for a channel that began at `upTo` or before.
+ * Since when a channel has users, and when its count changed last, as messages said that were
+ * erased or are older than the history. Holds for a channel that began at `upTo` or before.
  */
 export const ChannelBegun = Schema.Struct({
   since: Schema.Int,
@@ -160,7 +160,7 @@ export const evolveChannel = (
   }
 }
 
-/** Counts with what `channel.begun` says of them. Without an erasure they say so themselves. */
+/** Counts with what `channel.begun` says of them. With all of LOG they say so themselves. */
 export const withBegin = (
   channel: ChannelRegistrations,
   { lastModified, since, upTo }: typeof ChannelBegun.Type

@@ -6,13 +6,12 @@ import { broadcastIdIn, payloadHeader, redrivesHeader } from "#domain/broadcast.
 import { draftOf } from "#domain/draft.ts"
 import {
   type ChannelRests,
-  changesCount,
   type Past,
   unneededOfBroadcast,
   unneededOfRegistration,
   unneededOfUser
 } from "#domain/history.ts"
-import { type ChannelRegistrations, isBegun } from "#domain/registration.ts"
+import { isBegun } from "#domain/registration.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { removedAt } from "#domain/subscription/tombstone.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -38,41 +37,27 @@ export interface Unneeded {
   readonly messages: ReadonlyArray<Stored>
   /** The bucket loses these first. */
   readonly forgotten?: Forgotten
+  /** What the counts of this channel rest on is kept first, up to this sequence. */
+  readonly counted?: { readonly channel: ChannelToken; readonly upTo: number }
 }
 
-/** The part that is the same for all messages that are looked at together. */
-export interface Look {
-  /** Messages from this time on stay, in milliseconds since the epoch. */
-  readonly before: number
-  /** By channel, the first registration that stands, as it was found. */
-  readonly standing: Map<ChannelToken, Standing>
-}
-
-interface Standing {
-  /** Infinity: not found. */
-  readonly seq: number
-  readonly user: UserToken
-}
-
-/** Channels that a look remembers. */
-const channelsMax = 10_000
 /** Messages of one subject that are read. Of a longer subject everything stays. */
 const messagesMax = 2_000
 const readAtOnce = 500
-/** Registrations of a channel that are looked at for the first that stands. */
-const lookedAtMax = 2_000
 
-/** The messages that may go with an old one of LOG; undefined: none. */
+/**
+ * The messages that may go with an old one of LOG; undefined: none. Messages from `before` on stay,
+ * in milliseconds since the epoch.
+ */
 export const unneededWith = Effect.fnUntraced(function* (
   stored: Stored,
-  look: Look
+  before: number
 ): Effect.fn.Return<Unneeded | undefined, NatsUnavailable, EventLog | Buckets> {
-  const { before } = look
   const { message, subject } = stored
   const user = parseSubscription(subject)
   if (user !== undefined) return yield* ofUser(subject, user, before)
   const place = parseRegistration(subject)
-  if (place !== undefined) return yield* ofRegistration(subject, place.channel, look)
+  if (place !== undefined) return yield* ofRegistration(subject, place.channel, before)
   if (message.type === "broadcast.finished" || message.type === "broadcast.rejected")
     return yield* ofBroadcast(stored, message.broadcast, before)
   if (message.type !== "command.rejected") return undefined
@@ -152,93 +137,35 @@ const ofUser = Effect.fnUntraced(function* (subject: string, user: UserToken, be
 const ofRegistration = Effect.fnUntraced(function* (
   subject: string,
   channel: ChannelToken,
-  look: Look
+  before: number
 ) {
-  const { before } = look
   const messages = yield* readSubject(subject)
   if (messages === undefined) return undefined
   const rejected = yield* rejectedAmong(messages)
-  const rests = yield* restsOf(channel, look)
-  const seqs = unneededOfRegistration({
+  const { countedUpTo, seqs } = unneededOfRegistration({
     messages,
     rejected: new Set(rejected.keys()),
     before,
-    channel: rests
+    channel: yield* restsOf(channel)
   })
   if (seqs.length === 0) return undefined
-  const all = withRejections(messages, seqs, rejected, before)
-  return { what: "registrations", messages: all } satisfies Unneeded
+  return {
+    what: "registrations",
+    messages: withRejections(messages, seqs, rejected, before),
+    ...(countedUpTo > 0 && { counted: { channel, upTo: countedUpTo } })
+  } satisfies Unneeded
 })
 
-const nobody: ChannelRests = {
-  since: Number.POSITIVE_INFINITY,
-  standing: 0,
-  changed: 0,
-  isDated: false
-}
-
 /** The messages that the counts of a channel rest on. */
-const restsOf = Effect.fnUntraced(function* (channel: ChannelToken, { standing }: Look) {
+const restsOf = Effect.fnUntraced(function* (channel: ChannelToken) {
   const { get } = yield* Buckets
   const counts = (yield* get("channels", keys.channelRegistrations(channel)))?.value
   const begin = (yield* get("channels", keys.channelBegin(channel)))?.value
-  if (!isBegun(counts, begin) || counts.registrations === 0) return nobody
-  const rests: ChannelRests = {
-    since: counts.since,
-    standing: (yield* standingIn(channel, counts.since, standing)).seq,
-    changed: counts.seq,
-    isDated: yield* isDatedBy(counts)
-  }
+  const rests: ChannelRests =
+    isBegun(counts, begin) && counts.registrations > 0
+      ? { since: counts.since, changed: counts.seq }
+      : { since: Number.POSITIVE_INFINITY, changed: 0 }
   return rests
-})
-
-/** Whether the time of the counts is that of their last change, whatever came before. */
-const isDatedBy = Effect.fnUntraced(function* ({ lastModified, seq }: ChannelRegistrations) {
-  const last = yield* (yield* EventLog).at("log", seq)
-  const isSame = last !== undefined && "at" in last.message && last.message.at === lastModified
-  const all = isSame ? yield* readSubject(last.subject) : undefined
-  if (all === undefined) return false
-  const messages = all.filter((each) => each.seq <= seq)
-  return changesCount(messages, new Set((yield* rejectedAmong(messages)).keys()))
-})
-
-/** Whether a registration stands since a message. */
-const stands = Effect.fnUntraced(function* (channel: ChannelToken, { seq, user }: Standing) {
-  const entry = yield* (yield* Buckets).get("registrations", keys.registration(channel, user))
-  return entry?.value.on === true && entry.value.since === seq
-})
-
-/** The first registration of a channel that stands. One that stood before, and stands, still is. */
-const standingIn = Effect.fnUntraced(function* (
-  channel: ChannelToken,
-  since: number,
-  known: Map<ChannelToken, Standing>
-) {
-  const before = known.get(channel)
-  const isKnown = before !== undefined && before.seq >= since
-  if (isKnown && (before.seq === Number.POSITIVE_INFINITY || (yield* stands(channel, before))))
-    return before
-  const found = yield* firstStanding(channel, since)
-  if (known.size < channelsMax || known.has(channel)) known.set(channel, found)
-  return found
-})
-
-const firstStanding = Effect.fnUntraced(function* (channel: ChannelToken, since: number) {
-  const { following } = yield* EventLog
-  const filter = filters.registrationsIn(channel)
-  let looked = 0
-  for (let from = since; looked < lookedAtMax; ) {
-    const some = yield* following("log", filter, { from, limit: readAtOnce })
-    for (const { message, seq, subject } of some) {
-      const user = parseRegistration(subject)?.user
-      if (message.type !== "registration.put" || user === undefined) continue
-      if (yield* stands(channel, { seq, user })) return { seq, user }
-    }
-    looked += some.length
-    if (some.length === 0) break
-    from = some.at(-1)!.seq + 1
-  }
-  return { seq: Number.POSITIVE_INFINITY, user: "" as UserToken }
 })
 
 /**

@@ -160,7 +160,13 @@ const complete = Effect.fnUntraced(function* (sets: Sets, erasure: Erasure) {
   const { ids, over } = yield* messagesOver(sets, erasure)
   // First: the ids are in these messages alone.
   if (!isDone) yield* deleteLetters(sets, { user: erasure.user, ids, before: command })
-  yield* keepBegins(sets, over)
+  yield* keepBegins(
+    sets,
+    over.flatMap(({ seq, subject }) => {
+      const channel = parseRegistration(subject)?.channel
+      return channel === undefined ? [] : { channel, upTo: seq }
+    })
+  )
   yield* forgetEntries(sets, over)
   yield* deleteOver(sets, over)
   if (!isDone) yield* record(sets, erasure)
@@ -214,28 +220,39 @@ const messagesOver = Effect.fnUntraced(function* ({ log }: Sets, { command, user
   return { ids, over: [...bySubject.values()].flatMap((all) => overIn(all, command)) }
 })
 
-/** The channels of messages, each once. */
-const channelsOf = (over: ReadonlyArray<Over>): ReadonlyArray<ChannelToken> => [
-  ...new Set(over.flatMap(({ subject }) => parseRegistration(subject)?.channel ?? []))
-]
+/** A message of a channel, as its place in LOG. */
+interface Counted {
+  readonly channel: ChannelToken
+  readonly upTo: number
+}
 
 /**
- * Stores what the counts of channels with other users rest on. A message of this for each channel
- * is enough: it says what the former one said.
+ * Stores what the counts of channels with other users rest on in these messages and those before
+ * them, so that these may go. A message of this for each channel is enough: it says what the former
+ * one said.
  */
-const keepBegins = Effect.fnUntraced(function* ({ log }: Sets, over: ReadonlyArray<Over>) {
+export const keepBegins = Effect.fnUntraced(function* (sets: Sets, all: ReadonlyArray<Counted>) {
+  for (const [channel, some] of Map.groupBy(all, (each) => each.channel))
+    yield* keepBegin(sets, channel, Math.max(...some.map(({ upTo }) => upTo)))
+})
+
+const keepBegin = Effect.fnUntraced(function* (
+  { log }: Sets,
+  channel: ChannelToken,
+  wanted: number
+) {
   const { get } = yield* Buckets
-  for (const channel of channelsOf(over)) {
-    const counts = (yield* get("channels", keys.channelRegistrations(channel)))?.value
-    const begin = (yield* get("channels", keys.channelBegin(channel)))?.value
-    if (!isBegun(counts, begin) || counts.registrations === 0) continue
-    const { lastModified, seq: upTo, since } = counts
-    const subject = subjects.begun(channel)
-    const body = { lastModified, since, upTo }
-    const { seq } = yield* log.append("log", { subject, type: "channel.begun", body })
-    const former = yield* log.following("log", subject, { from: 1, limit: readAtOnce })
-    for (const each of former) if (each.seq < seq) yield* log.remove(each.seq)
-  }
+  const counts = (yield* get("channels", keys.channelRegistrations(channel)))?.value
+  const begin = (yield* get("channels", keys.channelBegin(channel)))?.value
+  if (!isBegun(counts, begin) || counts.registrations === 0) return
+  const { lastModified, seq: upTo, since } = counts
+  const subject = subjects.begun(channel)
+  const kept = (yield* log.last("log", subject))?.message
+  if (kept?.type === "channel.begun" && kept.since === since && kept.upTo >= wanted) return
+  const body = { lastModified, since, upTo }
+  const { seq } = yield* log.append("log", { subject, type: "channel.begun", body })
+  const former = yield* log.following("log", subject, { from: 1, limit: readAtOnce })
+  for (const each of former) if (each.seq < seq) yield* log.remove(each.seq)
 })
 
 /** Has the entries of registrations removed that are over, and waits until they are. */

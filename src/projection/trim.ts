@@ -7,7 +7,7 @@ import { endOfHistory } from "#domain/history.ts"
 import { emptyList } from "#domain/subscription/subscription.ts"
 import { withoutTombstones } from "#domain/subscription/tombstone.ts"
 import { HistoryDays, readHistoryPlace, writeHistoryPlace } from "#history/place.ts"
-import { type Forgotten, type Look, unneededWith } from "#history/unneeded.ts"
+import { type Forgotten, type Unneeded, unneededWith } from "#history/unneeded.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -17,6 +17,7 @@ import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { logMessageDeleted } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { keepBegins } from "./erase.ts"
 import type { Sets } from "./sets.ts"
 
 /** Between two looks. */
@@ -71,7 +72,6 @@ const trimBefore = Effect.fnUntraced(function* <E, R>(
 ) {
   const { firstSince, following } = yield* EventLog
   const before = endOfHistory((yield* readServerTime).serverMillis, days)
-  const look: Look = { before, standing: new Map() }
   const first = yield* firstSince("log", before)
   // A later term may apply the messages after the checkpoint again.
   const upTo = Math.min(sets.saved, (first ?? Number.POSITIVE_INFINITY) - 1)
@@ -81,7 +81,7 @@ const trimBefore = Effect.fnUntraced(function* <E, R>(
     // NATS may end a batch early, by its bytes.
     const found = yield* following("log", ">", { from: historyUpTo + 1, limit: stepMax })
     const some = found.filter(({ seq }) => seq <= upTo)
-    const { deleting, lookedUpTo } = yield* dueAmong(sets, some, look)
+    const { deleting, lookedUpTo } = yield* dueAmong(sets, some, before)
     historyUpTo = lookedUpTo ?? upTo
     if (deleting.length > 0) {
       // Also later messages of a subject may go, up to the end of the history.
@@ -98,28 +98,35 @@ const trimBefore = Effect.fnUntraced(function* <E, R>(
 
 /**
  * Sequences to delete, in their order, and the last message that was looked at. The buckets have
- * lost before what they said.
+ * lost before what they said, and LOG has what the counts of channels rest on.
  */
 const dueAmong = Effect.fnUntraced(function* (
   sets: Sets,
   messages: ReadonlyArray<Stored>,
-  look: Look
+  before: number
 ) {
   const due = new Set<number>()
   const seen = new Set<string>()
-  const forgotten: Array<Forgotten> = []
+  const unneeded: Array<Unneeded> = []
   let lookedUpTo: number | undefined
   for (const stored of messages) {
     if (due.size >= deletingMax) break
     lookedUpTo = stored.seq
-    if (stored.at >= look.before || due.has(stored.seq) || seen.has(stored.subject)) continue
+    if (stored.at >= before || due.has(stored.seq) || seen.has(stored.subject)) continue
     seen.add(stored.subject)
-    const unneeded = yield* unneededWith(stored, look)
-    if (unneeded === undefined) continue
-    if (unneeded.forgotten !== undefined) forgotten.push(unneeded.forgotten)
-    for (const { seq } of unneeded.messages) due.add(seq)
+    const found = yield* unneededWith(stored, before)
+    if (found === undefined) continue
+    unneeded.push(found)
+    for (const { seq } of found.messages) due.add(seq)
   }
-  yield* forgetLater(sets, forgotten)
+  yield* forgetLater(
+    sets,
+    unneeded.flatMap(({ forgotten }) => forgotten ?? [])
+  )
+  yield* keepBegins(
+    sets,
+    unneeded.flatMap(({ counted }) => counted ?? [])
+  )
   return { deleting: [...due], lookedUpTo }
 })
 

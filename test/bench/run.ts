@@ -151,10 +151,12 @@ const figures = (list: ReadonlyArray<Figures>, size: number) => {
 }
 const row = (name: string, list: ReadonlyArray<Figures>, size: number) =>
   say(`${`${name}, ${size}`.padEnd(42)}${figures(list, size)}`)
-say(
-  `\n${"".padEnd(42)}${cells("deliveries/s", "of webpush-go", "CPU s / 1000", "of webpush-go", "per CPU s: of", "of the")}`
-)
-say(`${"".padEnd(42)}${cells("", "", "", "", "the loop", "ceiling")}`)
+const heads = [
+  ["deliveries/s", "of webpush-go", "CPU s / 1000", "of webpush-go", "per CPU s: of", "of the"],
+  ["", "", "", "", "the loop", "ceiling"]
+]
+say("")
+for (const head of heads) say(`${"".padEnd(42)}${cells(...head)}`)
 for (const size of peerSizes) {
   row("web-push loop, 100 in flight", loop.get(size)!, size)
   if (webpushGo === undefined) say("webpush-go: no Go here")

@@ -2,12 +2,11 @@
 // the LOG and the buckets of the simulation instead of those of NATS.
 import { Effect, Layer } from "effect"
 import { endOfHistory } from "#domain/history.ts"
-import { type Look, unneededWith } from "#history/unneeded.ts"
+import { unneededWith } from "#history/unneeded.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
-import { filters } from "#streams/subjects.ts"
 import { news, userIn } from "./years-log.ts"
 import type { Fate, Site } from "./years-site.ts"
 import type { Kind, Samples } from "./years-sizes.ts"
@@ -39,8 +38,6 @@ export class History {
   readonly #services: Layer.Layer<EventLog | Buckets>
   #counted = 0
   #lookedUpTo = 0
-  /** Registrations of the channel before this one are gone. */
-  #firstRegistration = 0
 
   constructor(site: Site, samples: Samples, { days, scale = 1 }: Options = {}) {
     this.#site = site
@@ -56,8 +53,8 @@ export class History {
     const { log } = this.#site
     for (; this.#counted < log.last; this.#counted++) this.#add(this.held, this.#counted + 1, 1)
     if (this.#days === undefined) return
-    const look = { before: endOfHistory(now, this.#days), standing: new Map() }
-    await Effect.runPromise(this.#trim(look).pipe(Effect.provide(this.#services)))
+    const before = endOfHistory(now, this.#days)
+    await Effect.runPromise(this.#trim(before).pipe(Effect.provide(this.#services)))
   }
 
   /** What is left, by the kind of message and by what became of its user. */
@@ -87,9 +84,9 @@ export class History {
   }
 
   /** Steps as those of `trimBefore` in src/projection/trim.ts. */
-  #trim = Effect.fnUntraced(function* (this: History, look: Look) {
+  #trim = Effect.fnUntraced(function* (this: History, before: number) {
     const { log } = this.#site
-    const isOld = (seq: number) => seq <= log.last && log.at(seq) < look.before
+    const isOld = (seq: number) => seq <= log.last && log.at(seq) < before
     while (isOld(this.#lookedUpTo + 1)) {
       const due = new Set<number>()
       const seen = new Set<string>()
@@ -102,7 +99,7 @@ export class History {
         const stored = log.stored(seq)
         if (due.has(seq) || seen.has(stored.subject)) continue
         seen.add(stored.subject)
-        for (const each of (yield* unneededWith(stored, look))?.messages ?? []) due.add(each.seq)
+        for (const each of (yield* unneededWith(stored, before))?.messages ?? []) due.add(each.seq)
       }
       for (const seq of due) this.#remove(seq)
     }
@@ -116,7 +113,6 @@ export class History {
 
   #eventLog() {
     const { log } = this.#site
-    const inNews = filters.registrationsIn(news)
     const stored = (seq: number) => (this.#isRemoved(seq) ? undefined : log.stored(seq))
     const lastOn = (subject: string) => {
       let last: number | undefined
@@ -134,21 +130,13 @@ export class History {
           const found: Array<Stored> = []
           // WORK has nothing of a broadcast that is older than any history.
           if (stream === "work") return found
-          const all = filter === inNews ? this.#registrations(from) : log.on(filter)
-          for (const seq of all) {
+          for (const seq of log.on(filter)) {
             if (seq < from || this.#isRemoved(seq)) continue
             if (found.push(log.stored(seq)) >= limit) break
           }
           return found
         })
     })
-  }
-
-  *#registrations(from: number): Generator<number> {
-    const { registrationCount, registrations } = this.#site.log
-    while (this.#isRemoved(registrations[this.#firstRegistration]!)) this.#firstRegistration++
-    for (let i = this.#firstRegistration; i < registrationCount; i++)
-      if (registrations[i]! >= from) yield registrations[i]!
   }
 
   /** The entries that `unneededWith` reads: those of the projector's. */

@@ -17,8 +17,8 @@ const heapFlags = [
 ]
 
 /**
- * Runs a verb within less memory: `verify` of 100,000 subscriptions takes 285 MiB, and took 582. The
- * process keeps these flags.
+ * Runs a verb within less memory: `verify` of 100,000 subscriptions takes 285 MiB, and took 582.
+ * The process keeps these flags.
  */
 export const frugally = <A, E, R>(verb: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {

@@ -1,7 +1,7 @@
 // One connection to a push service, and how much it may receive. Some bytes and frames never reach
 // a handler (chunk extensions, PING, GOAWAY, empty frames), so the bytes of the socket are counted.
-// Those of HTTP/1.1 are counted as they are parsed: asking 100 sockets every 20 ms took 4 % of the CPU
-// of pushes.
+// Those of HTTP/1.1 are counted as they are parsed: asking 100 sockets every 20 ms took 4 % of the
+// CPU of pushes.
 import type { Socket } from "node:net"
 import type { buildConnector, Dispatcher } from "undici"
 import Client from "undici/lib/dispatcher/client.js"
@@ -52,8 +52,8 @@ export class Connection extends Client {
   isExcessive = false
   readonly #events: ConnectionEvents
   /**
-   * Bytes counted, by socket; undefined: of HTTP/1.1. After GOAWAY the former socket stays until its
-   * streams end.
+   * Bytes counted, by socket; undefined: of HTTP/1.1. After GOAWAY the former socket stays until
+   * its streams end.
    */
   readonly #sockets = new Map<Socket, number | undefined>()
   /** HTTP/1.1: bytes given to the parser since the last count. */
