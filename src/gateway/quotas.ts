@@ -1,6 +1,7 @@
 // Limits what a client takes, so that one leaves others their share: of time by the rate of
-// requests, of LOG, which keeps every change for ever, by the rate of changes, new channels and new
-// users, and of the storage as a whole. An entry of a batch counts like a request of its own.
+// requests, of LOG, which keeps each change for a year and more, by the rate of changes, new
+// channels and new users, and of the storage as a whole. An entry of a batch counts like a request
+// of its own.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

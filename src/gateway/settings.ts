@@ -100,8 +100,8 @@ export const gatewaySettings = {
   ).pipe(withDefault(10_000)),
   /**
    * Bytes of LOG that the broadcasts of one publisher take in an hour, over HTTP and by requests on
-   * NATS. LOG keeps each for ever: 27 MiB fill one of 4 GiB in 6 days, and are 8 broadcasts a
-   * second of usual size. 0: no limit. Each process counts for itself.
+   * NATS. LOG keeps each for a year and more: 27 MiB fill one of 4 GiB in 6 days, and are 8
+   * broadcasts a second of usual size. 0: no limit. Each process counts for itself.
    */
   broadcastBytesPerPublisherPerHourMax: within(
     "BELLCAST_BROADCAST_BYTES_PER_PUBLISHER_PER_HOUR_MAX",
