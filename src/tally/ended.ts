@@ -12,7 +12,7 @@ import { scanEntries } from "#nats/kv/entries.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
+import { type ChannelToken, directToken } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 
 /**
@@ -67,7 +67,10 @@ const broadcastsInBucket = Effect.gen(function* () {
   return [...found].filter((broadcast) => Number.isSafeInteger(broadcast))
 })
 
-/** The channels of broadcasts, as far as LOG has these. `known`: of earlier looks. */
+/**
+ * The channels of broadcasts. `known`: of earlier looks. One that LOG lacks was to an erased user
+ * alone: LOG has its final counts.
+ */
 const channelsOf = Effect.fnUntraced(function* (
   broadcasts: ReadonlyArray<number>,
   known: ReadonlyMap<number, ChannelToken>
@@ -75,7 +78,7 @@ const channelsOf = Effect.fnUntraced(function* (
   const channels = new Map<number, ChannelToken>()
   const find = Effect.fnUntraced(function* (broadcast: number) {
     const channel = known.get(broadcast) ?? (yield* originOf(broadcast))?.channel
-    if (channel !== undefined) channels.set(broadcast, channel)
+    channels.set(broadcast, channel ?? directToken)
   })
   yield* Effect.forEach(broadcasts, find, { concurrency: originsAtOnce, discard: true })
   return channels

@@ -1,10 +1,11 @@
 // A broadcast that has finished has no entry in the bucket of broadcasts, whatever brings one back.
 import { assert, describe, it } from "vitest"
-import { finished, join, publish, until } from "../support/client.ts"
+import { call, finished, finishedAt, join, publish, publishAt, until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { connectAdmin } from "../support/nats-admin.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
 
 const stream = "KV_bellcast_broadcasts"
 const prefix = "$KV.bellcast_broadcasts."
@@ -71,6 +72,38 @@ describe("the entry of a broadcast that has finished", { timeout: 90_000 }, () =
       async () => service.output(),
       (log) => /connection to NATS is back/.test(log)
     )
+    await noEntry(nats)
+  })
+
+  it("goes where the broadcast was to a user alone who is erased", async () => {
+    await using nats = await startNats()
+    const push = await startPushService()
+    await using _push = push
+    const env = { BELLCAST_USER_WRITE_PRINCIPALS: idOf("publisher") }
+    await using service = await startService({ natsUrl: nats.url, env })
+    const browser = push.subscribe({ script: [...Array(5).fill("503"), "201"] })
+    await call(service.url, "POST", "/subscriptions", "ann", { data: browser.subscription })
+    const to = { users: [idOf("ann")] }
+    const broadcast = await publishAt(service.url, "/broadcasts", { data: { n: 1 }, to })
+    await until(
+      () => entries(nats),
+      (found) => found.includes(String(broadcast))
+    )
+    await finishedAt(service.url, `/broadcasts/${broadcast}`, "publisher", 30_000)
+    await noEntry(nats)
+    await call(service.url, "DELETE", "/", "ann")
+    const messageOf = async () => {
+      await using admin = await connectAdmin(nats.url)
+      return await admin.jsm.streams
+        .getMessage("BELLCAST_LOG", { seq: Number(broadcast) })
+        .catch(() => null)
+    }
+    await until(messageOf, (message) => message === null)
+    await service.stop()
+    await nats.kill()
+    await nats.restart()
+    assert.deepEqual(await entriesSoon(nats), [String(broadcast)])
+    await using _again = await startService({ natsUrl: nats.url })
     await noEntry(nats)
   })
 

@@ -35,8 +35,8 @@ const makeIsErased = ({ model, recorded }: Look) => {
     const [kind, last] = [subject.split(".").slice(0, 3).join("."), subject.split(".").at(-1)!]
     if (kind === "bellcast.evt.rejected") return isErased(Number(last))
     if (kind === "bellcast.evt.state") return letters.has(Number(last))
-    // One message for each channel says what those of erased users said.
-    if (kind === "bellcast.cmd.begun") return users.size > 0
+    // One message for each channel takes the place of the former one.
+    if (kind === "bellcast.cmd.begun") return true
     return users.has(last) || letters.has(seq)
   }
   return isErased
