@@ -1,11 +1,13 @@
 // Finds what may go from LOG with an old message: the other messages of its subject, or of its
 // broadcast, on which nothing rests either. Reads only.
+import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import { type Origin, originOf } from "#broadcasts/state.ts"
 import { broadcastIdIn, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
 import { draftOf } from "#domain/draft.ts"
 import {
   type ChannelRests,
+  foldListOf,
   type Past,
   unneededOfBroadcast,
   unneededOfRegistration,
@@ -13,6 +15,7 @@ import {
 } from "#domain/history.ts"
 import { isBegun } from "#domain/registration.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
+import { emptyList, isBlank, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { removedAt } from "#domain/subscription/tombstone.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -125,13 +128,50 @@ const ofUser = Effect.fnUntraced(function* (subject: string, user: UserToken, be
     rejected: new Set(rejected.keys()),
     before
   })
-  if (seqs.length === 0) return undefined
+  if (seqs.length === 0 || (yield* restsOnOthers(user, whole, messages))) return undefined
   const removed = Object.fromEntries(forgotten.map((id) => [id, removedAt(whole.tombstones[id]!)]))
   return {
     what: "subscriptions",
     messages: withRejections(messages, seqs, rejected, before),
     forgotten: { user, seq: whole.seq, removed }
   } satisfies Unneeded
+})
+
+/**
+ * Whether puts of two users of one browser rest on each other. A user who takes a browser back
+ * before `subscription.moved` is stored begins a new generation, of which only the put of the other
+ * user says why.
+ */
+const restsOnOthers = Effect.fnUntraced(function* (
+  user: UserToken,
+  whole: SubscriptionList,
+  messages: ReadonlyArray<Past>
+) {
+  const stored = yield* (yield* Buckets).get("subscriptions", keys.subscriptions(user))
+  const list = stored?.value ?? emptyList
+  // A crash came after the bucket had lost what LOG has still.
+  if (isBlank(list) && Object.keys(whole.subscriptions).length === 0) return false
+  if (!isDeepStrictEqual(list.subscriptions, whole.subscriptions)) return true
+  const lost = messages.flatMap(({ message }) =>
+    message.type === "subscription.moved" ? message.moved : []
+  )
+  for (const { generation, id } of lost) {
+    const tombstone = list.tombstones[id]
+    const isKnown = typeof tombstone === "object" && "moved" in tombstone
+    if (!isKnown || tombstone.generation !== generation) return true
+    if (yield* hadBefore(id, tombstone.moved)) return true
+  }
+  return false
+})
+
+/** Whether the user of a put had the same browser before it, by the messages of that user. */
+const hadBefore = Effect.fnUntraced(function* (id: string, seq: number) {
+  const put = yield* (yield* EventLog).at("log", seq)
+  const messages = put === undefined ? [] : yield* readSubject(put.subject)
+  if (messages === undefined) return true
+  const earlier = messages.filter((each) => each.seq < seq)
+  const fold = foldListOf(new Set((yield* rejectedAmong(earlier)).keys()))
+  return Object.hasOwn(earlier.reduce(fold, emptyList).subscriptions, id)
 })
 
 const ofRegistration = Effect.fnUntraced(function* (

@@ -1,12 +1,15 @@
 // What stays of a simulated LOG: the product's `unneededWith` says which messages go, and reads
 // the LOG and the buckets of the simulation instead of those of NATS.
 import { Effect, Layer } from "effect"
-import { endOfHistory } from "#domain/history.ts"
+import { endOfHistory, foldListOf } from "#domain/history.ts"
+import { emptyList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { unneededWith } from "#history/unneeded.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import { news, userIn } from "./years-log.ts"
 import type { Fate, Site } from "./years-site.ts"
 import type { Kind, Samples } from "./years-sizes.ts"
@@ -139,12 +142,19 @@ export class History {
     })
   }
 
+  #listOf(user: UserToken): SubscriptionList {
+    const { log } = this.#site
+    const left = [...log.on(subjects.subscription(user))].filter((seq) => !this.#isRemoved(seq))
+    return left.map((seq) => log.stored(seq)).reduce(foldListOf(new Set()), emptyList)
+  }
+
   /** The entries that `unneededWith` reads: those of the projector's. */
   #buckets() {
     const get = (key: string): object | undefined => {
       const { counts } = this.#site
       if (key === keys.channelRegistrations(news)) return counts
       if (key === keys.channelBegin(news)) return { v: 1, since: counts.since }
+      if (!key.includes(".")) return this.#listOf(key as UserToken)
       if (!key.startsWith(`${news}.`)) return undefined
       return this.#site.registrationOf(userIn(key.slice(key.lastIndexOf(".") + 1)))
     }
