@@ -10,7 +10,8 @@ import { claimPort } from "../support/ports.ts"
 import { startPushService } from "../support/push-service.ts"
 import { settled } from "../support/quiet.ts"
 import { runCli } from "../support/run-cli.ts"
-import { type Service, startService } from "../support/service.ts"
+import { type Service, secretEnvironment, startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
 
 const subject = "bellcast.cmd.broadcast.billing.news"
 const body = JSON.stringify({ data: { title: "Hello" } })
@@ -82,6 +83,12 @@ it("lets an auditor read and nothing else", { timeout: 60_000 }, async () => {
     const result = await runCli([...verb.split(" "), ...auditorFlags()])
     assert.deepEqual([result.code, result.stderr], [0, ""], verb)
   }
+  // The id needs the user id secret.
+  const ofUser = ["export", "-", "--user", idOf("user0"), "--all", ...auditorFlags()]
+  const exported = await runCli(ofUser, secretEnvironment)
+  assert.equal(exported.code, 0, exported.stderr)
+  assert.include(exported.stdout, '"stream":"BELLCAST_WORK"')
+  assert.include(exported.stdout, '"stream":"KV_bellcast_subscriptions"')
   // By the checkpoint, which is saved once a second.
   await until(
     async () => (await runCli(["streams", "--live", ...auditorFlags()])).stdout,

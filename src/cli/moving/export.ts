@@ -1,6 +1,7 @@
 // `bellcast export FILE`: writes one line for each live subscription, of all users or of one, in a
-// form that `bellcast import` reads. The file is readable by its owner only: whoever has it and the
-// private VAPID key can push to every browser.
+// form that `bellcast import` reads; with `--all`, everything that is stored about one user. The
+// file is readable by its owner only: whoever has it and the private VAPID key can push to every
+// browser.
 import { link, lstat, open, rename, rm } from "node:fs/promises"
 import * as Console from "effect/Console"
 import * as Command from "effect/cli/Command"
@@ -16,10 +17,12 @@ import { draftOf } from "#secrets/whole-file.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { eachList, registeredChannels } from "#subscriptions/audience.ts"
+import { printableJson } from "#telemetry/redaction.ts"
 import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "../nats/users.ts"
 import { argument, named, onOff, optional } from "../terminal/input.ts"
 import { failed, note, type VerbFailed } from "../terminal/output.ts"
+import { everythingOf } from "./everything.ts"
 
 /** Users whose lists are in memory. */
 const usersAtOnce = 250
@@ -99,8 +102,11 @@ const giveName = async (draft: string, file: string) => {
   }
 }
 
+/** Writes lines, and returns how many. */
+type Lines<E, R> = (write: Write) => Effect.Effect<number, E, R>
+
 /** Writes a new file. It gets its name at the end, as a part would pass for the whole. */
-const toFile = Effect.fnUntraced(function* (file: string, only: UserToken | undefined) {
+const toFile = Effect.fnUntraced(function* <E, R>(file: string, lines: Lines<E, R>) {
   const attempt = <A>(task: () => Promise<A>) =>
     Effect.tryPromise({
       try: task,
@@ -115,7 +121,7 @@ const toFile = Effect.fnUntraced(function* (file: string, only: UserToken | unde
   const draft = draftOf(file)
   const handle = yield* attempt(() => open(draft, "wx", 0o600))
   const write: Write = (text) => attempt(() => handle.appendFile(`${text}\n`))
-  return yield* exportAll(write, only).pipe(
+  return yield* lines(write).pipe(
     Effect.tap(() => attempt(() => handle.sync())),
     Effect.tap(() => attempt(() => giveName(draft, file))),
     Effect.ensuring(Effect.promise(() => rm(draft, { force: true }))),
@@ -123,26 +129,52 @@ const toFile = Effect.fnUntraced(function* (file: string, only: UserToken | unde
   )
 })
 
-const toOutput = Effect.fnUntraced(function* (terminal: boolean, only: UserToken | undefined) {
+const toOutput = Effect.fnUntraced(function* <E, R>(terminal: boolean, lines: Lines<E, R>) {
   if (process.stdout.isTTY && !terminal)
     return yield* failed("endpoints and keys on a terminal stay in its history: name a file")
-  return yield* exportAll((text) => Console.log(text), only)
+  return yield* lines((text) => Console.log(text))
 })
 
 const flags = {
   file: argument("file", "A new file, readable by its owner only; -: standard output"),
   terminal: onOff("terminal", "Print to a terminal, too"),
   user: optional(named("user", "USER"), `Only those of this user: ${userGivenHelp}`),
+  all: onOff("all", "With --user: each stored message and entry that names the user"),
   ...natsFlags
 }
 
+/** All that names a user. */
+const everything = Effect.fnUntraced(function* (given: Option.Option<string>) {
+  if (Option.isNone(given)) return yield* failed("--all is of one user: add --user USER")
+  const user = yield* userGiven(given.value)
+  if (user.id === user.user)
+    return yield* failed("--all needs the user's id: grants and drafts have no pseudonym")
+  return {
+    lines: (write: Write) => everythingOf(user, (found) => write(printableJson(found))),
+    what: "messages and entries that name the user, some with endpoints and keys"
+  }
+})
+
+const subscriptions = Effect.fnUntraced(function* (given: Option.Option<string>) {
+  const only = Option.isSome(given) ? (yield* userGiven(given.value)).user : undefined
+  return {
+    lines: (write: Write) => exportAll(write, only),
+    what: "subscriptions; they are of use only with their private VAPID keys"
+  }
+})
+
 /** The verb. */
-export const exportCommand = Command.make("export", flags, ({ file, terminal, user, ...nats }) =>
-  Effect.gen(function* () {
-    const only = Option.isSome(user) ? (yield* userGiven(user.value)).user : undefined
-    const count = yield* file === "-" ? toOutput(terminal, only) : toFile(file, only)
-    yield* note(`${count} subscriptions; they are of use only with their private VAPID keys`)
-  }).pipe(onNats(nats))
+export const exportCommand = Command.make(
+  "export",
+  flags,
+  ({ all, file, terminal, user, ...nats }) =>
+    Effect.gen(function* () {
+      const { lines, what } = yield* all ? everything(user) : subscriptions(user)
+      const count = yield* file === "-" ? toOutput(terminal, lines) : toFile(file, lines)
+      yield* note(`${count} ${what}`)
+    }).pipe(onNats(nats))
 ).pipe(
-  Command.withDescription("Write all live subscriptions, with their users and channels, to a file")
+  Command.withDescription(
+    "Write all live subscriptions, with their users and channels, or all about one user, to a file"
+  )
 )
