@@ -111,11 +111,13 @@ const planNow = Effect.fnUntraced(function* (
   const people = yield* peopleOf(to)
   const found = yield* planOf(ref, given, people, applied.success)
   yield* appendJobs(ref, found)
+  // A cancelled broadcast goes to nobody: after `cancelled` this line would read as a new plan.
+  if (people === undefined || (people > 0 && found.shards === 0)) return done
   yield* Effect.logInfo("broadcast planned", {
     broadcast: ref.broadcast,
     publisher,
     channel: decodeToken(ref.channel as ChannelToken),
-    people: people ?? 0,
+    people,
     ...(to === undefined || to.users.length === 0 ? {} : { users: to.users.length }),
     shards: found.shards,
     ...(ref.rate === undefined ? {} : { rate: ref.rate }),

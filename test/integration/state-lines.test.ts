@@ -73,3 +73,20 @@ it("each change of a broadcast is one line, also those right after each other", 
   const { stdout } = await runCli(audit)
   assert.include(stdout, `\npaused ${new Date(audited[3].at).toISOString()} by ${by}\n`)
 })
+
+it("a broadcast that is cancelled before its start has no line that it is planned", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats()
+  await using service = await startService({ natsUrl: nats.url })
+  const at = new Date(Date.now() + 3_600_000).toISOString()
+  const id = await publishAt(service.url, "/channels/news", { data: { n: 1 }, at })
+  await changeState(service.url, id, "cancelled")
+  await finishedAt(service.url, broadcastPath(id))
+  const lines = await until(
+    async () => linesOf(service.output(), id),
+    (all) => all.some(({ msg }) => msg === "broadcast finished")
+  )
+  const said = lines.map(({ msg }) => msg).sort()
+  assert.deepEqual(said, ["broadcast cancelled", "broadcast finished", "broadcast scheduled"])
+})
