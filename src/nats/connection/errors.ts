@@ -33,7 +33,22 @@ export class NatsUnavailable extends Schema.TaggedError<NatsUnavailable>()("Nats
   operation: Schema.String,
   reason: Reason,
   cause: Schema.Defect()
-}) {}
+}) {
+  /** The cause says more. */
+  override get message(): string {
+    return inWords[this.reason._tag]
+  }
+}
+
+const inWords: Readonly<Record<(typeof Reason.Type)["_tag"], string>> = {
+  NotConnected: "NATS cannot be reached",
+  NotReady: "NATS has no leader yet",
+  RequestFailed: "NATS did not respond in time, or refused",
+  NoRoom: "a stream has no room",
+  NotApplied: "the projection did not apply a message in time",
+  NoLease: "another process has the lease, or may have it soon",
+  LaterVersion: "only a later version reads a message"
+}
 
 /** Makes the error of a request that failed for a cause that no caller acts on. */
 export const unavailable =

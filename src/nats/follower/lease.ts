@@ -104,24 +104,35 @@ export const acquire = (
 }
 
 /** Renews the lease until that fails. Fails before the lease ends: then the next one is longer. */
-export const renew = (buckets: Kv, lease: Lease) =>
-  Effect.gen(function* () {
+export const renew = (buckets: Kv, lease: Lease) => {
+  const lost = noLease(`renew the lease of ${lease.follower}`)
+  return Effect.gen(function* () {
     while (true) {
       yield* nextMultiple(renewMillis)
       const endsAt = lease.sentAt + lease.seconds * 1_000 - marginMillis
       const leftMillis = Math.max(0, endsAt - (yield* monotonicMillis))
       const written = yield* write(buckets, lease).pipe(
-        Effect.timeout(leftMillis),
+        Effect.mapError(lost),
+        Effect.timeoutOrElse({
+          duration: leftMillis,
+          orElse: () => Effect.fail(lost(new Error(notInTime(lease, leftMillis))))
+        }),
         Effect.tapError(() =>
           Effect.sync(() => {
             lease.pace.seconds = Math.min(leaseSecondsMax, 2 * lease.seconds)
           })
-        ),
-        Effect.mapError(noLease("lease lost"))
+        )
       )
       Object.assign(lease, written)
     }
   })
+}
+
+/** Why a lease was not renewed. Without time left, the process itself was late. */
+const notInTime = ({ seconds }: Lease, leftMillis: number): string =>
+  leftMillis === 0
+    ? `this process did nothing for ${seconds} s: it, or its machine, is too busy`
+    : `NATS stored no renewal within ${Math.round(leftMillis)} ms`
 
 /** Ends the lease at once, so that another process need not wait for its end. */
 export const release = (buckets: Kv, { follower, revision }: Lease) =>
