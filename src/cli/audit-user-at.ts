@@ -8,7 +8,7 @@ import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { takes } from "#domain/subscription/subscription.ts"
 import {
   demandInHistory,
-  erasedAfter,
+  erasureOf,
   listsOf,
   type Moment,
   registrationsOf
@@ -18,8 +18,9 @@ import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, type UserToken } from "#streams/tokens.ts"
 import { type Filters, ofBroadcast, selected } from "./audit-user.ts"
+import { erasedIn, printErased } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
-import { note, printRows } from "./terminal/output.ts"
+import { printRows } from "./terminal/output.ts"
 
 /**
  * Prints the broadcasts before a moment that could go to a user, of the weeks before it unless the
@@ -44,10 +45,9 @@ export const auditUserAt = Effect.fnUntraced(function* (
   const rows = yield* Effect.forEach(found, (each) =>
     Effect.map(reason(each), (why) => ({ ...ofBroadcast(each), ...why, ...outcomesOf(each) }))
   )
-  yield* printRows(json, rows, shown)
-  const erased = yield* erasedAfter(user, moment)
-  if (erased !== undefined)
-    yield* note(`this user was erased ${new Date(erased).toISOString()}: LOG has nothing before`)
+  const isErased = (yield* erasedIn(user, since)) !== undefined
+  if (rows.length > 0 || !isErased) yield* printRows(json, rows, shown)
+  yield* printErased(json, user, since)
 })
 
 /** The fates of the pushes, as far as WORK has them. */
@@ -58,21 +58,23 @@ interface Reason {
   /** Whether a push should have gone to the user; absent: that is no longer stored. */
   readonly should?: boolean
   readonly why: string
-  /** Ids of the subscriptions that it should have gone to. */
-  readonly devices: ReadonlyArray<string>
+  /** Ids of the subscriptions that it should have gone to; absent: `should` is. */
+  readonly devices?: ReadonlyArray<string>
 }
 
 /** A redrive leaves out whom the broadcast before reached, which WORK says for some weeks. */
 const redriven: Reason = {
-  why: "sent again to those whose push had failed: who they were is no longer stored",
-  devices: []
+  why: "sent again to those whose push had failed: who they were is no longer stored"
 }
+
+const erasedSince: Reason = { why: "the user was erased since" }
 
 const not = (why: string): Reason => ({ should: false, why, devices: [] })
 
 /** Returns a function that says whether and why a broadcast was for a user. */
 const makeReason = Effect.fnUntraced(function* (user: UserToken, moment: Moment) {
   const log = yield* EventLog
+  const erasure = yield* erasureOf(user)
   const listAt = yield* listsOf(user)
   const known = new Map<ChannelToken, Effect.Success<ReturnType<typeof registrationsOf>>>()
   const registered = Effect.fnUntraced(function* (channel: ChannelToken, seq: number) {
@@ -103,6 +105,7 @@ const makeReason = Effect.fnUntraced(function* (user: UserToken, moment: Moment)
     const to = yield* readRecipients(log, origin.stored)
     if (to === undefined) return not("LOG lacks a part of the broadcast")
     if (to.except.includes(user)) return not("the broadcast excepts the user")
+    if (erasure !== undefined && start <= erasure.seq) return erasedSince
     const why = yield* ground(to.channels, to.users.includes(user), start)
     if (why === undefined) return not("not registered when it started")
     const devices = Object.entries(listAt(start).subscriptions)
@@ -152,7 +155,7 @@ const shown = {
   ) => [
     ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
     ...[row.should === undefined ? undefined : row.should ? "yes" : "no"],
-    ...[row.devices.length, row.why]
+    ...[row.devices?.length, row.why]
   ],
   none: "no broadcasts to this user in that time"
 }

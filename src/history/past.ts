@@ -91,17 +91,29 @@ export const erasedSince = Effect.fnUntraced(function* ({ seq }: Cut) {
   return users.size
 })
 
-/**
- * When a user was erased after a moment, or the erasure began that is under way; in milliseconds
- * since the epoch.
- */
-export const erasedAfter = Effect.fnUntraced(function* (user: UserToken, { seq }: Cut) {
+/** An erasure. LOG lacks what was true of the user before `seq`, unless the user came back. */
+export interface Erasure {
+  /** Of the command that asked for it. */
+  readonly seq: number
+  /** When it was done, or asked for while it is under way; in milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** The last erasure of a user; undefined: there was none. */
+export const erasureOf = Effect.fnUntraced(function* (user: UserToken) {
   const { last } = yield* EventLog
   const asked = yield* last("log", subjects.erase(user))
-  if (asked !== undefined) return asked.at
+  if (asked !== undefined) return { seq: asked.seq, at: asked.at } satisfies Erasure
   const fact = yield* last("log", subjects.erased(user))
-  return fact !== undefined && fact.seq > seq ? fact.at : undefined
+  if (fact?.message.type !== "user.erased") return undefined
+  return { seq: fact.message.command, at: fact.at } satisfies Erasure
 })
+
+/** When a user was erased after a moment, in milliseconds since the epoch. */
+export const erasedAfter = (user: UserToken, { seq }: Cut) =>
+  Effect.map(erasureOf(user), (erasure) =>
+    erasure !== undefined && erasure.seq > seq ? erasure.at : undefined
+  )
 
 /** All messages of a subject, and which of them the projector rejected. */
 const readPast = Effect.fnUntraced(function* (subject: string) {

@@ -114,7 +114,9 @@ describe("--at", { timeout: 120_000 }, () => {
   let service: Service
   /** Between the two halves of the history. */
   let may: string
-  let ids: Readonly<Record<"first" | "named" | "second", number>>
+  let ids: Readonly<Record<"both" | "first" | "named" | "second", number>>
+  /** After all broadcasts of the history. */
+  let sent: string
   const anna = idOf("user0")
   beforeAll(async () => {
     nats = await startNats()
@@ -140,8 +142,17 @@ describe("--at", { timeout: 120_000 }, () => {
     const to = { users: [anna] }
     const named = await publishAt(url, "/broadcasts", { data: { n: 3 }, to })
     await finishedAt(url, `/broadcasts/${named}`)
+    const more = push.subscribe().subscription
+    const added = await call(url, "POST", "/subscriptions", "user0", { data: more })
+    assert.equal(added.status, 201)
+    const users = [anna, idOf("user1")]
+    const both = await publishAt(url, "/broadcasts", { data: { n: 4 }, to: { users } })
+    await finishedAt(url, `/broadcasts/${both}`)
+    await sleep(20)
+    sent = new Date().toISOString()
     await call(url, "DELETE", "/subscriptions", "user0")
-    ids = { first: Number(first), second: Number(second), named: Number(named) }
+    const [a, b, c, d] = [first, second, named, both].map(Number)
+    ids = { first: a!, second: b!, named: c!, both: d! }
   })
   afterAll(async () => {
     for (const each of [service, push, nats]) await each?.[Symbol.asyncDispose]()
@@ -199,7 +210,7 @@ describe("--at", { timeout: 120_000 }, () => {
 
   it("says what a user should have got, and why", async () => {
     const now = new Date().toISOString()
-    const [named, second, first] = await lines("audit", "--user", anna, "--at", now)
+    const [, named, second, first] = await lines("audit", "--user", anna, "--at", now)
     assert.deepInclude(first, { broadcast: ids.first, should: true, channel: "news" })
     assert.match(first.why, /^registered on news since 20/)
     assert.lengthOf(first.devices, 1)
@@ -261,8 +272,26 @@ describe("--at", { timeout: 120_000 }, () => {
     assert.isNumber(then.erased)
     assert.deepEqual([then.devices, then.channels], [[], []])
     assert.match((await run("user", "show", anna, "--at", may)).stdout, /^erased {2}20/m)
-    const audit = await run("audit", "--user", anna, "--at", may)
-    assert.match(audit.stderr, /this user was erased 20/)
+  })
+
+  it("says neither yes nor no of a broadcast to an erased person", async () => {
+    for (const at of [sent, new Date().toISOString()]) {
+      const rows = await lines("audit", "--user", anna, "--at", at)
+      const [both, erasure] = rows
+      assert.lengthOf(rows, 2)
+      const known = { why: "the user was erased since", outcomes: ["delivered", "delivered"] }
+      assert.deepInclude(both, { broadcast: ids.both, ...known })
+      assert.notProperty(both, "should")
+      assert.notProperty(both, "devices")
+      assert.isNumber(erasure.erased)
+      assert.match(erasure.why, /^LOG no longer says which broadcasts to channels/)
+      const { stdout } = await run("audit", "--user", anna, "--at", at)
+      assert.match(stdout, /finished +- +- +the user was erased since\n/)
+      assert.match(stdout, /^the user was erased 20\S+Z: LOG no longer says/m)
+    }
+    // One from before all broadcasts that name the user.
+    const { stdout } = await run("audit", "--user", anna, "--at", may)
+    assert.match(stdout, /^the user was erased 20/)
   })
 
   it("says that a person is being erased, while nobody works as projection", async () => {
