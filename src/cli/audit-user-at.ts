@@ -6,13 +6,7 @@ import * as Option from "effect/Option"
 import type { ForUser } from "#broadcasts/pushes.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { takes } from "#domain/subscription/subscription.ts"
-import {
-  demandInHistory,
-  erasureOf,
-  listsOf,
-  type Moment,
-  registrationsOf
-} from "#history/past.ts"
+import { demandInHistory, erasureOf, listsOf, type Moment, registrationsOf } from "#history/past.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"

@@ -12,7 +12,14 @@ import { emptyChannel } from "#domain/registration.ts"
 import { rowOf } from "#gateway/broadcasts/content.ts"
 import { channelCounts } from "#gateway/channels/channel.ts"
 import { folded } from "#gateway/channels/names.ts"
-import { grantsAt, ifRoom, type Member, type Moment, membersAt } from "#history/past.ts"
+import {
+  erasedSince,
+  grantsAt,
+  ifRoom,
+  type Member,
+  type Moment,
+  membersAt
+} from "#history/past.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { scanEntries } from "#nats/kv/entries.ts"
 import { channelOfKey, keys } from "#streams/buckets.ts"
@@ -27,7 +34,6 @@ import { printable, printableJson } from "#telemetry/redaction.ts"
 import { shownBroadcasts } from "./broadcast.ts"
 import { frugally } from "./nats/frugal.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
-import { noteErased } from "./nats/past.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"
 import { failed, note, printRows, tableOr } from "./terminal/output.ts"
 
@@ -127,7 +133,12 @@ const show = Effect.fnUntraced(function* (id: string) {
 type Channel = Effect.Success<ReturnType<typeof show>>
 
 /** A channel as it is, or as it was `at` a time, when LOG did not count its pushes. */
-type ShownChannel = Omit<Channel, "push"> & { readonly push?: number; readonly at?: number }
+type ShownChannel = Omit<Channel, "push"> & {
+  readonly push?: number
+  readonly at?: number
+  /** Users of the service, of this channel or not, who were erased after `at`. */
+  readonly erased_since?: number
+}
 
 const textOf = (channel: ShownChannel): string => {
   const { at, broadcasts, id, publishers, push, registrars, registrations } = channel
@@ -135,7 +146,7 @@ const textOf = (channel: ShownChannel): string => {
   return [
     `channel        ${printable(id)}`,
     ...(at === undefined ? [] : [`at             ${new Date(at).toISOString()}`]),
-    `registrations  ${registrations}`,
+    `registrations  ${registrations}${withoutErased(channel)}`,
     ...(push === undefined ? [] : [`pushes         ${push}`]),
     `may publish    ${named(publishers)}, beside those whom the settings name`,
     `may register   ${named(registrars)}, where the settings close the channel`,
@@ -143,6 +154,14 @@ const textOf = (channel: ShownChannel): string => {
     ...(at === undefined ? [] : ["broadcasts before then, with what became of them since:"]),
     tableOr(broadcasts, shownBroadcasts)
   ].join("\n")
+}
+
+/** LOG does not say any more whether somebody who was erased was on the channel. */
+const withoutErased = ({ erased_since: erased = 0 }: ShownChannel): string => {
+  if (erased === 0) return ""
+  const who =
+    erased === 1 ? "1 user of the service who was" : `${erased} users of the service who were`
+  return `; of ${who} erased since, LOG no longer says it`
 }
 
 /** Members are printed in parts, each of which waits for the terminal. */
@@ -169,13 +188,13 @@ const printPast = Effect.fnUntraced(
     const members = yield* membersAt(channel, moment)
     const { at } = moment
     const found = {
-      ...{ id, at, registrations: members.count, publishers: principals, registrars, broadcasts }
+      ...{ id, at, registrations: members.count, erased_since: yield* erasedSince(moment) },
+      ...{ publishers: principals, registrars, broadcasts }
     }
     yield* Console.log(json ? printableJson(found) : textOf(found))
     if (!json && members.count > 0)
       yield* Console.log("\nREGISTERED SINCE          PSEUDONYM               USER")
     yield* printMembers(members, json)
-    yield* noteErased(moment)
   },
   Effect.scoped,
   ifRoom,

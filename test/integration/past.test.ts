@@ -172,6 +172,7 @@ describe("--at", { timeout: 120_000 }, () => {
   it("shows a channel with its members, as it was", async () => {
     const [channel, ...members] = await lines("channel", "show", "news", "--at", may)
     assert.deepInclude(channel, { id: "news", registrations: 2, publishers: [anna] })
+    assert.equal(channel.erased_since, 0)
     assert.deepEqual(
       channel.broadcasts.map(({ id }: { id: string }) => Number(id)),
       [ids.first]
@@ -266,8 +267,14 @@ describe("--at", { timeout: 120_000 }, () => {
 
   it("says that a person was erased since", async () => {
     assert.equal((await run("user", "erase", anna)).code, 0)
-    const { stderr } = await run("channel", "show", "news", "--at", may)
-    assert.match(stderr, /1 user was erased since then: what was true of them is not shown/)
+    const [channel, ...members] = await lines("channel", "show", "news", "--at", may)
+    assert.deepInclude(channel, { registrations: 1, erased_since: 1 })
+    assert.lengthOf(members, 1)
+    const shown = await run("channel", "show", "news", "--at", may)
+    assert.match(
+      shown.stdout,
+      /^registrations {2}1; of 1 user of the service who was erased since/m
+    )
     const [then] = await lines("user", "show", anna, "--at", may)
     assert.isNumber(then.erased)
     assert.deepEqual([then.devices, then.channels], [[], []])
@@ -303,8 +310,8 @@ describe("--at", { timeout: 120_000 }, () => {
     const body = JSON.stringify({ at: Date.now() })
     const subject = `bellcast.cmd.erase.${tokenOf("user1")}`
     await jetstream(admin.nc).publish(subject, body, { headers: typed })
-    const { stderr } = await run("channel", "show", "news", "--at", may)
-    assert.match(stderr, /2 users were erased since then/)
+    const { stdout } = await run("channel", "show", "news", "--at", may)
+    assert.match(stdout, /^registrations {2}1; of 2 users of the service who were erased since/m)
     const [then] = await lines("user", "show", bob, "--at", may)
     assert.isNumber(then.erased)
   })

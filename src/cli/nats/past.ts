@@ -2,9 +2,9 @@
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
-import { erasedSince, type Moment, momentAt, NotInHistory } from "#history/past.ts"
+import { type Moment, momentAt, NotInHistory } from "#history/past.ts"
 import { ownSettings, timeFlag } from "../terminal/input.ts"
-import { failedBy, note } from "../terminal/output.ts"
+import { failedBy } from "../terminal/output.ts"
 import { demandLog } from "./log.ts"
 
 /** A time of which LOG is asked instead of the buckets. */
@@ -26,16 +26,6 @@ export const inHistory = <A, E, R>(past: Effect.Effect<A, E | NotInHistory, R>) 
     (error): error is NotInHistory => error instanceof NotInHistory,
     (fault) => Effect.fail(failedBy(fault))
   )
-
-/** Says on standard error that an answer lacks whoever was erased since. */
-export const noteErased = Effect.fnUntraced(function* (moment: Moment) {
-  const erased = yield* erasedSince(moment)
-  if (erased > 0)
-    yield* note(
-      `${erased} ${erased === 1 ? "user was" : "users were"} erased since then: ` +
-        "what was true of them is not shown"
-    )
-})
 
 /** Runs `past` with the moment of `--at`, or `present` without the flag. */
 export const presentOr = <A, E, R, B, F, S>(
