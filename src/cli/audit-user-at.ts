@@ -12,7 +12,7 @@ import { streams } from "#streams/index.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, type UserToken } from "#streams/tokens.ts"
 import { type Filters, ofBroadcast, selected } from "./audit-user.ts"
-import { erasedIn, printErased } from "./nats/erased.ts"
+import { erasedSince, printErased } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
 import { printRows } from "./terminal/output.ts"
 
@@ -39,7 +39,7 @@ export const auditUserAt = Effect.fnUntraced(function* (
   const rows = yield* Effect.forEach(found, (each) =>
     Effect.map(reason(each), (why) => ({ ...ofBroadcast(each), ...why, ...outcomesOf(each) }))
   )
-  const isErased = (yield* erasedIn(user, since)) !== undefined
+  const isErased = (yield* erasedSince(user, since)) !== undefined
   if (rows.length > 0 || !isErased) yield* printRows(json, rows, shown)
   yield* printErased(json, user, since)
 })
@@ -61,7 +61,7 @@ const redriven: Reason = {
   why: "sent again to those whose push had failed: who they were is no longer stored"
 }
 
-const erasedSince: Reason = { why: "the user was erased since" }
+const erasedLater: Reason = { why: "the user was erased since" }
 
 const not = (why: string): Reason => ({ should: false, why, devices: [] })
 
@@ -99,7 +99,7 @@ const makeReason = Effect.fnUntraced(function* (user: UserToken, moment: Moment)
     const to = yield* readRecipients(log, origin.stored)
     if (to === undefined) return not("LOG lacks a part of the broadcast")
     if (to.except.includes(user)) return not("the broadcast excepts the user")
-    if (erasure !== undefined && start <= erasure.seq) return erasedSince
+    if (erasure !== undefined && start <= erasure.seq) return erasedLater
     const why = yield* ground(to.channels, to.users.includes(user), start)
     if (why === undefined) return not("not registered when it started")
     const devices = Object.entries(listAt(start).subscriptions)

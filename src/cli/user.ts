@@ -18,6 +18,7 @@ import { streams } from "#streams/index.ts"
 import { filters, parseErasure, subjects } from "#streams/subjects.ts"
 import { decodeToken, type UserToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
+import { type Erased, erasedSince, erasedText } from "./nats/erased.ts"
 import { demandLog, reachedInTime } from "./nats/log.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
@@ -53,7 +54,10 @@ const personNow = Effect.fnUntraced(function* (given: string) {
   const person = yield* Effect.catchTag(personOf(user), "Refused", Effect.die)
   const seq = (yield* streamState(streams.log))?.lastSeq ?? 0
   const grants = yield* grantsOf(user, { seq })
-  return { ...person, ...(grants !== undefined && { grants }) }
+  return {
+    ...{ ...person, pseudonym: user.user, ...(yield* erasedSince(user.user, 0)) },
+    ...(grants !== undefined && { grants })
+  }
 })
 
 type Person = Effect.Success<ReturnType<typeof personNow>>
@@ -81,13 +85,29 @@ const shownPushes = {
   none: "no pushes of late; bellcast audit --user looks further back"
 }
 
-const textOf = ({ channels, devices, grants, id, pushes, registrations }: Person): string => {
+interface Head extends Partial<Erased> {
+  readonly id: string
+  readonly pseudonym: UserToken
+}
+
+/** Who a user is, and whether there was an erasure. */
+const headOf = (head: Head): ReadonlyArray<string> => {
+  const { erased, id, pseudonym } = head
+  return [
+    `user       ${printable(id)}`,
+    `pseudonym  ${pseudonym}`,
+    ...(erased === undefined ? [] : [`erased     ${erasedText({ ...head, erased }, pseudonym)}`])
+  ]
+}
+
+const textOf = (person: Person): string => {
+  const { channels, devices, grants, pushes, registrations } = person
   const names = channels.map((channel) => printable(channel.id)).join(", ")
   const more = registrations > channels.length ? ", ..." : ""
   return [
-    `user      ${printable(id)}`,
-    `channels  ${registrations}${names === "" ? "" : `: ${names}${more}`}`,
-    `may       ${mayText(grants)}`,
+    ...headOf(person),
+    `channels   ${registrations}${names === "" ? "" : `: ${names}${more}`}`,
+    `may        ${mayText(grants)}`,
     "",
     tableOr(devices, shownDevices),
     "",
@@ -106,9 +126,9 @@ const personAt = Effect.fnUntraced(function* ({ id, user }: User, moment: Moment
     since
   }))
   const grants = yield* grantsOf({ id, user }, moment)
-  const erased = yield* erasedAfter(user, moment)
+  const isErased = (yield* erasedAfter(user, moment)) !== undefined
   return {
-    ...{ id, at: moment.at, ...(erased !== undefined && { erased }) },
+    ...{ id, pseudonym: user, at: moment.at, ...(isErased && (yield* erasedSince(user, 0))) },
     ...{ devices, registrations: channels.length, channels },
     ...(grants !== undefined && { grants })
   }
@@ -130,12 +150,11 @@ const shownPastDevices = {
 }
 
 const pastText = (person: Effect.Success<ReturnType<typeof personAt>>): string => {
-  const { at, channels, devices, erased, grants, id } = person
+  const { at, channels, devices, grants } = person
   return [
-    `user    ${printable(id)}`,
-    `at      ${iso(at)}`,
-    ...(erased === undefined ? [] : [`erased  ${iso(erased)}: LOG says nothing from before`]),
-    `may     ${mayText(grants)}`,
+    ...headOf(person),
+    `at         ${iso(at)}`,
+    `may        ${mayText(grants)}`,
     "",
     tableOr(channels, shownChannels),
     "",

@@ -198,9 +198,9 @@ describe("--at", { timeout: 120_000 }, () => {
     const [now] = await lines("user", "show", anna, "--at", new Date().toISOString())
     assert.deepEqual([now.devices, now.channels, now.grants], [[], [], []])
     const { stdout } = await run("user", "show", anna, "--at", may)
-    assert.match(stdout, /may {5}publish on news; groups and settings may say more/)
+    assert.match(stdout, /may {8}publish on news; groups and settings may say more/)
     const byPseudonym = await run("user", "show", tokenOf("user0"), "--at", may)
-    assert.match(byPseudonym.stdout, /may {5}is not known of a pseudonym/)
+    assert.match(byPseudonym.stdout, /may {8}is not known of a pseudonym/)
   })
 
   it("lists grants as they were", async () => {
@@ -277,8 +277,24 @@ describe("--at", { timeout: 120_000 }, () => {
     )
     const [then] = await lines("user", "show", anna, "--at", may)
     assert.isNumber(then.erased)
+    assert.equal(then.outcomes_until, then.erased + 35 * 86_400_000)
+    assert.equal(then.pseudonym, tokenOf("user0"))
     assert.deepEqual([then.devices, then.channels], [[], []])
-    assert.match((await run("user", "show", anna, "--at", may)).stdout, /^erased {2}20/m)
+    assert.match((await run("user", "show", anna, "--at", may)).stdout, /^erased {5}20/m)
+  })
+
+  it("shows and exports an erased person as one who was erased", async () => {
+    const [now] = await lines("user", "show", anna)
+    assert.isNumber(now.erased)
+    assert.deepInclude(now, { pseudonym: tokenOf("user0"), devices: [], registrations: 0 })
+    const { stdout } = await run("user", "show", anna)
+    assert.match(stdout, /^erased {5}20\S+Z: LOG says nothing from before; outcomes of pushes/m)
+    assert.include(stdout, `bellcast audit BROADCAST --user ${tokenOf("user0")}\n`)
+    const { stderr } = await run("export", "-", "--user", anna)
+    assert.match(stderr, /the user was erased 20\S+Z: LOG says nothing from before/)
+    const [other] = await lines("user", "show", idOf("user1"))
+    assert.notProperty(other, "erased")
+    assert.notInclude((await run("export", "-", "--user", idOf("user1"))).stderr, "erased")
   })
 
   it("says neither yes nor no of a broadcast to an erased person", async () => {
@@ -294,11 +310,11 @@ describe("--at", { timeout: 120_000 }, () => {
       assert.match(erasure.why, /^LOG no longer says which broadcasts to channels/)
       const { stdout } = await run("audit", "--user", anna, "--at", at)
       assert.match(stdout, /finished +- +- +the user was erased since\n/)
-      assert.match(stdout, /^the user was erased 20\S+Z: LOG no longer says/m)
+      assert.match(stdout, /^LOG no longer says .*\nthe user was erased 20\S+Z: /m)
     }
     // One from before all broadcasts that name the user.
     const { stdout } = await run("audit", "--user", anna, "--at", may)
-    assert.match(stdout, /^the user was erased 20/)
+    assert.match(stdout, /^LOG no longer says which broadcasts to channels/)
   })
 
   it("says that a person is being erased, while nobody works as projection", async () => {

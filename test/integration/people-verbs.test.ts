@@ -118,9 +118,10 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     await permit(nats.url, "grant", "news", "user0")
     const path = `/users/${encodeURIComponent(anna)}`
     const { data } = (await call(service.url, "GET", path, "operator")).body
-    const { grants, ...shown } = JSON.parse(await verb("user", "show", anna, "--json"))
+    const { grants, pseudonym, ...shown } = JSON.parse(await verb("user", "show", anna, "--json"))
     assert.deepEqual(shown, data)
     assert.deepEqual(grants, [{ channel: "news", right: "publish" }])
+    assert.equal(pseudonym, tokenOf("user0"))
     await permit(nats.url, "revoke", "news", "user0")
     const [device] = data.devices
     const [dead, delivered, ...rest] = data.pushes
@@ -129,6 +130,7 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     assert.deepInclude(dead, { outcome: "dead", subscription: device.id, attempts: 2 })
     assert.equal(device.last_delivered, delivered.at)
     const text = await verb("user", "show", anna)
+    assert.match(text, new RegExp(`^user +${anna}\npseudonym +${tokenOf("user0")}\n`))
     assert.match(text, /^channels +1: news$/m)
     assert.match(text, /^may +no grant names the user; groups and settings may say more$/m)
     assert.include(text, new Date(delivered.at).toISOString())

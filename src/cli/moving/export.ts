@@ -18,6 +18,7 @@ import { type EntryKey, keys } from "#streams/buckets.ts"
 import { decodeTokens, isUserToken, type UserToken } from "#streams/tokens.ts"
 import { eachList, registeredChannels } from "#subscriptions/audience.ts"
 import { printableJson } from "#telemetry/redaction.ts"
+import { noteErased } from "../nats/erased.ts"
 import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "../nats/users.ts"
 import { argument, named, onOff, optional } from "../terminal/input.ts"
@@ -150,6 +151,7 @@ const everything = Effect.fnUntraced(function* (given: Option.Option<string>) {
   if (user.id === user.user)
     return yield* failed("--all needs the user's id: grants and drafts have no pseudonym")
   return {
+    only: user.user,
     lines: (write: Write) => everythingOf(user, (found) => write(printableJson(found))),
     what: "messages and entries that name the user, some with endpoints and keys"
   }
@@ -158,6 +160,7 @@ const everything = Effect.fnUntraced(function* (given: Option.Option<string>) {
 const subscriptions = Effect.fnUntraced(function* (given: Option.Option<string>) {
   const only = Option.isSome(given) ? (yield* userGiven(given.value)).user : undefined
   return {
+    only,
     lines: (write: Write) => exportAll(write, only),
     what: "subscriptions; they are of use only with their private VAPID keys"
   }
@@ -169,8 +172,9 @@ export const exportCommand = Command.make(
   flags,
   ({ all, file, terminal, user, ...nats }) =>
     Effect.gen(function* () {
-      const { lines, what } = yield* all ? everything(user) : subscriptions(user)
+      const { lines, only, what } = yield* all ? everything(user) : subscriptions(user)
       const count = yield* file === "-" ? toOutput(terminal, lines) : toFile(file, lines)
+      if (only !== undefined) yield* noteErased(only)
       yield* note(`${count} ${what}`)
     }).pipe(onNats(nats))
 ).pipe(

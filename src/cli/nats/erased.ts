@@ -2,13 +2,50 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { erasureOf } from "#history/past.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
+import { streams } from "#streams/index.ts"
 import type { UserToken } from "#streams/tokens.ts"
+import { note } from "../terminal/output.ts"
 
-/** When a user was erased, if that was at a time or later; in milliseconds since the epoch. */
-export const erasedIn = (user: UserToken, since: number) =>
-  Effect.map(erasureOf(user), (erasure) =>
-    erasure !== undefined && erasure.at >= since ? erasure.at : undefined
-  )
+/** Times are in milliseconds since the epoch. */
+export interface Erased {
+  /** When the user was erased. */
+  readonly erased: number
+  /** Until when WORK may have outcomes from before, under the pseudonym; absent: it has none. */
+  readonly outcomes_until?: number
+}
+
+/** When the outcomes from before an erasure have expired, in milliseconds since the epoch. */
+export const outcomesUntil = (erased: number): number => erased + streams.work.maxAgeMillis
+
+/** The last erasure of a user, if that was at a time or later; undefined: there was none. */
+export const erasedSince = Effect.fnUntraced(function* (user: UserToken, since: number) {
+  const erasure = yield* erasureOf(user)
+  if (erasure === undefined || erasure.at < since) return undefined
+  const now = (yield* readServerTime).serverMillis
+  const until = outcomesUntil(erasure.at)
+  const found: Erased = { erased: erasure.at, ...(until > now && { outcomes_until: until }) }
+  return found
+})
+
+/** In words, of a user: when, and where the rest is. */
+export const erasedText = ({ erased, outcomes_until: until }: Erased, user: UserToken): string => {
+  const seen = `bellcast audit BROADCAST --user ${user}`
+  const rest =
+    until === undefined
+      ? ""
+      : "; outcomes of pushes from before stay under the pseudonym until " +
+        `${new Date(until).toISOString()}: ${seen}`
+  return `${new Date(erased).toISOString()}: ${nothing}${rest}`
+}
+
+const nothing = "LOG says nothing from before"
+
+/** Says on standard error that a user was erased, where the output is for a machine. */
+export const noteErased = Effect.fnUntraced(function* (user: UserToken) {
+  const found = yield* erasedSince(user, 0)
+  if (found !== undefined) yield* note(`the user was erased ${erasedText(found, user)}`)
+})
 
 /**
  * Prints, below broadcasts to a user since a time, that the user was erased: broadcasts to channels
@@ -19,13 +56,11 @@ export const printErased = Effect.fnUntraced(function* (
   user: UserToken,
   since: number
 ) {
-  const erased = yield* erasedIn(user, since)
-  if (erased === undefined) return
-  yield* Console.log(
-    json
-      ? JSON.stringify({ erased, why: missing })
-      : `the user was erased ${new Date(erased).toISOString()}: ${missing}`
-  )
+  const found = yield* erasedSince(user, since)
+  if (found === undefined) return
+  const text = `${missing}.\nthe user was erased ${erasedText(found, user)}`
+  yield* Console.log(json ? JSON.stringify({ ...found, why: missing }) : text)
 })
 
-const missing = "LOG no longer says which broadcasts to channels were for the user before"
+const missing =
+  "LOG no longer says which broadcasts to channels were for the user before the erasure"
