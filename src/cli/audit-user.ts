@@ -14,6 +14,7 @@ import { streams } from "#streams/index.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 import { channelToken, decodeToken, isDirect, type UserToken } from "#streams/tokens.ts"
 import { demandBroadcast } from "./nats/broadcasts.ts"
+import { printErased } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
 import { printRows } from "./terminal/output.ts"
 
@@ -45,7 +46,9 @@ export const auditUser = Effect.fnUntraced(function* (
     found.flatMap((each) => rowsOf(each, now)),
     shown
   )
-  if (broadcast !== undefined || Option.isSome(filters.channel)) return
+  if (broadcast !== undefined) return
+  yield* printErased(json, user, sinceOf(filters, now))
+  if (Option.isSome(filters.channel)) return
   const since = Option.match(filters.since, { onNone: () => 0, onSome: Number })
   const before = Option.match(filters.before, { onNone: () => now, onSome: Number })
   const changes = yield* changesOf(user, since, before)
@@ -60,16 +63,18 @@ const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) 
   return [{ origin, standing, pushes: yield* pushesTo(origin, user) }]
 })
 
+/** LOG has broadcasts for years, WORK their pushes for some weeks after the start. */
+const sinceOf = ({ since }: Filters, now: number): number =>
+  Option.match(since, { onNone: () => now - streams.work.maxAgeMillis, onSome: Number })
+
 /** The broadcasts that the filters select. `now`: milliseconds since the epoch. */
 export const selected = Effect.fnUntraced(function* (
   user: UserToken,
   filters: Filters,
   now: number
 ) {
-  // LOG has broadcasts for years, WORK their pushes for some weeks after the start.
-  const oldest = now - streams.work.maxAgeMillis
   const span = {
-    since: Option.getOrElse(filters.since, () => new Date(oldest)).getTime(),
+    since: sinceOf(filters, now),
     before: Option.getOrUndefined(filters.before)?.getTime(),
     changeReadsMax: readsOfCommandMax
   }
