@@ -7,23 +7,28 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { scheduledBroadcasts } from "#broadcasts/states.ts"
+import { publisherOf } from "#domain/broadcast.ts"
+import { type Drafts, formIn } from "#domain/draft.ts"
 import type { ErasedLine } from "#domain/erasure.ts"
+import { type Draft, draftIn, draftsOf } from "#gateway/drafts/form.ts"
 import { deviceOf, personOf } from "#gateway/users/user.ts"
 import { channelsOfUserAt, erasedAfter, grantsAt, listsOf, type Moment } from "#history/past.ts"
 import type { User } from "#identity/identity.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { readErased } from "#projection/erased-list.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseErasure, subjects } from "#streams/subjects.ts"
 import { decodeToken, type UserToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
-import { type Erased, erasedSince, erasedText } from "./nats/erased.ts"
+import { type Erased, erasedSince, erasedText, outcomesUntil } from "./nats/erased.ts"
 import { demandLog, reachedInTime } from "./nats/log.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
-import { failed, failedBy, printRows, tableOr } from "./terminal/output.ts"
+import { failed, failedBy, printRows, shellWord, tableOr } from "./terminal/output.ts"
 
 /** The rights by grants that name a user; undefined: only the pseudonym is known. */
 const grantsOf = Effect.fnUntraced(function* ({ id, user }: User, moment: Pick<Moment, "seq">) {
@@ -184,7 +189,7 @@ const userShow = showOneAt({
 const lookMillis = 500
 const erasedMillisMax = 60_000
 
-/** Has users erased, and waits until LOG has the facts that they are. */
+/** Has users erased, and waits until LOG has the facts that they are. Returns these. */
 const eraseAll = Effect.fnUntraced(function* (users: ReadonlyArray<UserToken>) {
   yield* demandLog
   const log = yield* EventLog
@@ -203,7 +208,7 @@ const eraseAll = Effect.fnUntraced(function* (users: ReadonlyArray<UserToken>) {
       users.map((user) => subjects.erased(user))
     )
     const done = new Map(facts.map(({ seq, subject }) => [parseErasure(subject), seq]))
-    if (asked.every(([user, seq]) => (done.get(user) ?? 0) > seq)) return
+    if (asked.every(([user, seq]) => (done.get(user) ?? 0) > seq)) return facts
     if (waited >= erasedMillisMax)
       return yield* failed(
         "nothing is sent any more, but LOG still has messages: the log of the service says why"
@@ -211,6 +216,85 @@ const eraseAll = Effect.fnUntraced(function* (users: ReadonlyArray<UserToken>) {
     yield* Effect.sleep(lookMillis)
   }
 })
+
+/** What an erasure leaves, and what ends that. */
+interface Rest {
+  readonly what: string
+  /** A command, or a time. */
+  readonly end: string
+}
+
+const shownRest = {
+  heading: ["STAYS", "ENDS BY"],
+  cellsOf: ({ end, what }: Rest) => [what, end],
+  none: ""
+}
+
+/** What to say of a user who was erased just now. */
+const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Stored) {
+  const { id, user } = given
+  const until = iso(outcomesUntil(at))!
+  const rows: ReadonlyArray<Rest> = [
+    { what: "outcomes of pushes, and looks, under the pseudonym", end: `expiring until ${until}` },
+    ...grantsLeft(id, yield* grantsOf(given, { seq })),
+    ...(yield* scheduledLeft(id)),
+    ...(yield* draftsLeft(given))
+  ]
+  return [
+    `erased     ${printable(id)}`,
+    `pseudonym  ${user}`,
+    `at         ${iso(at)}`,
+    "",
+    tableOr(rows, shownRest)
+  ].join("\n")
+})
+
+const grantsLeft = (id: string, grants: Grants): ReadonlyArray<Rest> =>
+  grants === undefined
+    ? [{ what: "grants, which are not known of a pseudonym", end: "bellcast permissions list" }]
+    : grants.map(({ channel, right }) => {
+        const flag = right === "register" ? " --register" : ""
+        const place = `${shellWord(channel)} ${shellWord(id)}`
+        return {
+          what: `grant: ${right} on ${channel}`,
+          end: `bellcast permissions revoke ${place}${flag}`
+        }
+      })
+
+const scheduledLeft = (id: string) =>
+  Effect.map(scheduledBroadcasts, (found) =>
+    found
+      .filter(({ source, stored: { header } }) => publisherOf(source, header) === id)
+      .map(({ stored: { seq } }) => ({
+        what: `broadcast ${seq} of the user, scheduled`,
+        end: `bellcast broadcast cancel ${seq}`
+      }))
+  )
+
+/** Drafts of the user's own, and those of others that name the user. */
+const draftsLeft = Effect.fnUntraced(function* ({ id, user }: User) {
+  const last = new Map<string, Draft | undefined>()
+  yield* (yield* EventLog).scan("log", [filters.drafts], (stored) => {
+    last.set(stored.subject, draftIn(stored))
+  })
+  const found = [...last.values()].filter((draft) => draft !== undefined)
+  const of = found.filter(({ content: { to }, user: author }) => {
+    const named = [...(to?.users ?? []), ...(to?.except_users ?? [])]
+    return author === user || named.includes(id)
+  })
+  // LOG has the last form of a draft that is over until the projector deletes it.
+  const left = yield* Effect.filter(of, (draft) =>
+    Effect.map(draftsOf(draft.user), (index) => index !== undefined && isIn(index, draft))
+  )
+  return left.map(
+    (draft): Rest => ({
+      what: `draft ${draft.id} ${draft.user === user ? "of the user" : "that names the user"}`,
+      end: `bellcast draft delete ${draft.id}`
+    })
+  )
+})
+
+const isIn = (index: Drafts, { id, seq }: Draft): boolean => formIn(index, id) === seq
 
 /** Erases again whom LOG, which a backup has, does not know as erased. */
 const repeat = Effect.fnUntraced(function* (file: string) {
@@ -240,8 +324,8 @@ const userErase = Command.make(
         return yield* failed("name a user, or a list with --repeat")
       if (Option.isSome(file)) return yield* repeat(file.value)
       const given = yield* userGiven(Option.getOrThrow(user))
-      yield* eraseAll([given.user])
-      yield* Console.log("erased")
+      const [fact] = yield* eraseAll([given.user])
+      yield* Console.log(yield* erasureText(given, fact!))
     }).pipe(onNats(nats))
 ).pipe(
   Command.withDescription("Erase a user from LOG and the buckets, for ever"),

@@ -232,6 +232,51 @@ describe("an erasure", { timeout: 300_000 }, () => {
     assert.deepInclude(JSON.parse(change!), { change: "erased", by: "operator" })
   })
 
+  it("names what it leaves of a user, and what ends that", async () => {
+    const [eve, channel] = [idOf("eve"), "a'b c"]
+    const env = { ...secretEnvironment, BELLCAST_CHANNEL_REGISTER_PRINCIPALS: "vip=" }
+    const cli = async (...args: ReadonlyArray<string>) => {
+      const { code, stderr, stdout } = await runCli([...args, "--nats", nats.url], env)
+      assert.deepEqual([code, stderr], [0, ""])
+      return stdout
+    }
+    await subscribe("eve", 1)
+    await cli("permissions", "grant", channel, eve)
+    await cli("permissions", "grant", "vip", eve, "--register")
+    for (const [author, id, to] of [
+      ["eve", "of-eve", { channels: [channel] }],
+      ["publisher", "to-both", { users: [eve, idOf("bob")] }],
+      ["publisher", "to-eve", { users: [eve] }]
+    ] as const)
+      await request("PUT", `/drafts/${id}`, author, { data: { data: { n: 1 }, to } })
+    const path = `/channels/${encodeURIComponent(channel)}`
+    const body = { data: { n: 1 }, at: inMillis(3_600_000) }
+    const waiting = (await request("POST", path, "eve", body)).body.id
+    const said = await cli("user", "erase", eve)
+    assert.match(said, new RegExp(`^erased +${eve}\npseudonym +${tokenOf("eve")}\nat +20`))
+    const [, rows = ""] = said.split("\n\n")
+    const left = rows.split("\n").map((line) => line.trim().split(/ {2,}/))
+    const [heading, [work, end] = [], ...rest] = left.filter((row) => row.length === 2)
+    assert.deepEqual(heading, ["STAYS", "ENDS BY"])
+    assert.equal(work, "outcomes of pushes, and looks, under the pseudonym")
+    const days = (Date.parse(end!.replace("expiring until ", "")) - Date.now()) / 86_400_000
+    assert.closeTo(days, 35, 0.1)
+    assert.sameDeepMembers(rest, [
+      [`grant: publish on ${channel}`, `bellcast permissions revoke 'a'\\''b c' ${eve}`],
+      ["grant: register on vip", `bellcast permissions revoke vip ${eve} --register`],
+      [`broadcast ${waiting} of the user, scheduled`, `bellcast broadcast cancel ${waiting}`],
+      ["draft of-eve of the user", "bellcast draft delete of-eve"],
+      ["draft to-both that names the user", "bellcast draft delete to-both"]
+    ])
+    const audit = ["audit", "--user", eve, "--channel", channel]
+    const [erasure] = (await cli(...audit, "--json")).trim().split("\n").slice(-1)
+    assert.hasAllKeys(JSON.parse(erasure!), ["erased", "outcomes_until", "why"])
+    const inWords = new RegExp(`until 20\\S+Z: bellcast audit BROADCAST --user ${tokenOf("eve")}\n`)
+    assert.match(await cli(...audit), inWords)
+    for (const [, command = ""] of rest.slice(2)) await cli(...command.split(" ").slice(1))
+    assert.notMatch(await cli("user", "erase", eve), /draft|scheduled/)
+  })
+
   it("is repeated for whom a list names and a restored LOG does not know", async () => {
     await subscribe("dora", 1)
     const verb = async (...args: ReadonlyArray<string>) => {

@@ -45,6 +45,10 @@ export const table = (
   return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n")
 }
 
+/** A word of a command that is printed for a shell. */
+export const shellWord = (text: string): string =>
+  /^[\w.:@/+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+
 /**
  * Prints a message to stderr, so that stdout has only the verb's output. Escapes control
  * characters: the text may come from NATS or another server.
