@@ -199,18 +199,24 @@ interface Page<A, P> {
 
 /**
  * Reads page after page until there are `limit` rows, or all. `look` reads at most so many rows
- * from a place on, and may find fewer although the list goes on.
+ * from a place on, and may find fewer although the list goes on. `isMore`: more rows may follow.
  */
-export const readOn = Effect.fnUntraced(function* <A, P, E, R>(
+export const readSome = Effect.fnUntraced(function* <A, P, E, R>(
   limit: number,
   look: (from: P | undefined, limit: number) => Effect.Effect<Page<A, P>, E, R>
 ) {
-  const all: Array<A> = []
+  const rows: Array<A> = []
   let from: P | undefined
   do {
-    const { next, rows } = yield* look(from, limit - all.length)
-    for (const row of rows) all.push(row)
-    from = next
-  } while (from !== undefined && all.length < limit)
-  return all
+    const page = yield* look(from, limit - rows.length)
+    for (const row of page.rows) rows.push(row)
+    from = page.next
+  } while (from !== undefined && rows.length < limit)
+  return { rows, isMore: from !== undefined }
 })
+
+/** The rows of `readSome`. */
+export const readOn = <A, P, E, R>(
+  limit: number,
+  look: (from: P | undefined, limit: number) => Effect.Effect<Page<A, P>, E, R>
+) => Effect.map(readSome(limit, look), ({ rows }) => rows)

@@ -14,7 +14,7 @@ import { type ChannelToken, decodeToken, type UserToken } from "#streams/tokens.
 import { type Filters, ofBroadcast, selected } from "./audit-user.ts"
 import { erasedSince, printErased } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
-import { printRows } from "./terminal/output.ts"
+import { printMore, printRows } from "./terminal/output.ts"
 
 /**
  * Prints the broadcasts before a moment that could go to a user, of the weeks before it unless the
@@ -34,7 +34,7 @@ export const auditUserAt = Effect.fnUntraced(function* (
   })
   yield* demandInHistory(since, historyFrom)
   const span = { since: Option.some(new Date(since)), before: Option.some(new Date(at)) }
-  const found = yield* selected(user, { ...filters, ...span }, at)
+  const { isMore, rows: found } = yield* selected(user, { ...filters, ...span }, at)
   const reason = yield* makeReason(user, moment)
   const rows = yield* Effect.forEach(found, (each) =>
     Effect.map(reason(each), (why) => ({ ...ofBroadcast(each), ...why, ...outcomesOf(each) }))
@@ -42,6 +42,7 @@ export const auditUserAt = Effect.fnUntraced(function* (
   const isErased = (yield* erasedSince(user, since)) !== undefined
   if (rows.length > 0 || !isErased) yield* printRows(json, rows, shown)
   yield* printErased(json, user, since)
+  if (isMore) yield* printMore(json, found.length)
 })
 
 /** The fates of the pushes, as far as WORK has them. */

@@ -2,7 +2,7 @@
 // operators changed and looked at of the user, and moves and renewals of subscriptions.
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { readOn, readsOfCommandMax, startedIn } from "#broadcasts/list.ts"
+import { readSome, readsOfCommandMax, startedIn } from "#broadcasts/list.ts"
 import { type ForUser, listForUser, pushesTo } from "#broadcasts/pushes.ts"
 import { standingOf } from "#broadcasts/state.ts"
 import { callerIn, publisherOf } from "#domain/broadcast.ts"
@@ -16,7 +16,7 @@ import { channelToken, decodeToken, isDirect, type UserToken } from "#streams/to
 import { demandBroadcast } from "./nats/broadcasts.ts"
 import { printErased } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
-import { printRows } from "./terminal/output.ts"
+import { nextBefore, printMore, printRows } from "./terminal/output.ts"
 
 export interface Filters {
   readonly channel: Option.Option<string>
@@ -38,7 +38,7 @@ export const auditUser = Effect.fnUntraced(function* (
 ) {
   const { user } = yield* userGiven(given)
   const now = (yield* readServerTime).serverMillis
-  const found = yield* broadcast === undefined
+  const { isMore, rows: found } = yield* broadcast === undefined
     ? selected(user, filters, now)
     : single(broadcast, user)
   yield* printRows(
@@ -48,7 +48,18 @@ export const auditUser = Effect.fnUntraced(function* (
   )
   if (broadcast !== undefined) return
   yield* printErased(json, user, sinceOf(filters, now))
-  if (Option.isSome(filters.channel)) return
+  if (Option.isNone(filters.channel)) yield* printOthers(user, filters, now, json)
+  const last = found.at(-1)?.origin.stored.at ?? 0
+  if (isMore) yield* printMore(json, found.length, nextBefore(last, sinceOf(filters, now)))
+})
+
+/** Prints what operators changed and looked at. */
+const printOthers = Effect.fnUntraced(function* (
+  user: UserToken,
+  filters: Filters,
+  now: number,
+  json: boolean
+) {
   const since = Option.match(filters.since, { onNone: () => 0, onSome: Number })
   const before = Option.match(filters.before, { onNone: () => now, onSome: Number })
   const changes = yield* changesOf(user, since, before)
@@ -60,7 +71,7 @@ export const auditUser = Effect.fnUntraced(function* (
 const single = Effect.fnUntraced(function* (broadcast: number, user: UserToken) {
   const origin = yield* demandBroadcast(broadcast)
   const standing = yield* standingOf(origin)
-  return [{ origin, standing, pushes: yield* pushesTo(origin, user) }]
+  return { isMore: false, rows: [{ origin, standing, pushes: yield* pushesTo(origin, user) }] }
 })
 
 /** LOG has broadcasts for years, WORK their pushes for some weeks after the start. */
@@ -79,7 +90,7 @@ export const selected = Effect.fnUntraced(function* (
     changeReadsMax: readsOfCommandMax
   }
   const startedInSpan = yield* Effect.cached(startedIn(span))
-  return yield* readOn(filters.limit, (behind: number | undefined, limit) =>
+  return yield* readSome(filters.limit, (behind: number | undefined, limit) =>
     listForUser(user, {
       ...span,
       startedInSpan,

@@ -6,7 +6,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { listBroadcasts, readOn, readsOfCommandMax } from "#broadcasts/list.ts"
+import { listBroadcasts, readSome, readsOfCommandMax } from "#broadcasts/list.ts"
 import { changeState, standingOf } from "#broadcasts/state.ts"
 import { BroadcastWatch, followBroadcast } from "#broadcasts/watch.ts"
 import { BroadcastState, type WantedState } from "#domain/broadcast-state.ts"
@@ -19,7 +19,7 @@ import { printable, printableJson } from "#telemetry/redaction.ts"
 import { broadcastArgument, demandBroadcast } from "./nats/broadcasts.ts"
 import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { jsonFlag, limitFlag, named, objectFlag, optional, timeFlag } from "./terminal/input.ts"
-import { failed, printRows, table } from "./terminal/output.ts"
+import { failed, nextBefore, printMore, printRows, table } from "./terminal/output.ts"
 
 type View = typeof BroadcastObject.Type
 
@@ -47,7 +47,7 @@ interface Filters {
 }
 
 const list = Effect.fnUntraced(function* (filters: Filters) {
-  const rows = yield* readOn(filters.limit, (behind: number | undefined, limit) =>
+  const { isMore, rows } = yield* readSome(filters.limit, (behind: number | undefined, limit) =>
     listBroadcasts({
       channel: Option.getOrUndefined(Option.map(filters.channel, channelToken)),
       withNamed: true,
@@ -61,7 +61,7 @@ const list = Effect.fnUntraced(function* (filters: Filters) {
       isShown: () => Effect.succeed(true)
     })
   )
-  return yield* Effect.forEach(rows, (row) => rowOf(row))
+  return { isMore, views: yield* Effect.forEach(rows, (row) => rowOf(row)) }
 })
 
 /** Characters of a title and of a name in a table. */
@@ -100,10 +100,13 @@ const broadcastList = Command.make(
   "list",
   { ...filterFlags, json: jsonFlag, ...natsFlags },
   ({ before, channel, json, limit, publisher, since, state, ...nats }) =>
-    list({ before, channel, limit, publisher, since, state }).pipe(
-      Effect.flatMap((views) => printRows(json, views, shownBroadcasts)),
-      onNats(nats)
-    )
+    Effect.gen(function* () {
+      const { isMore, views } = yield* list({ before, channel, limit, publisher, since, state })
+      yield* printRows(json, views, shownBroadcasts)
+      const last = views.at(-1)?.accepted_at ?? 0
+      const next = nextBefore(last, Option.match(since, { onNone: () => 0, onSome: Number }))
+      if (isMore) yield* printMore(json, views.length, next)
+    }).pipe(onNats(nats))
 ).pipe(
   Command.withDescription("List broadcasts, the newest first"),
   Command.withExamples([

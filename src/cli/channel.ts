@@ -35,7 +35,7 @@ import { shownBroadcasts } from "./broadcast.ts"
 import { frugally } from "./nats/frugal.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"
-import { failed, note, printRows, tableOr } from "./terminal/output.ts"
+import { failed, printMore, printRows, shellWord, tableOr } from "./terminal/output.ts"
 
 /** All channels, the largest first. Reads the whole bucket. */
 const channels = Effect.gen(function* () {
@@ -89,7 +89,7 @@ const channelList = Command.make(
         ({ id }) => matchesWildcard(name, id) && folded(id).startsWith(begins)
       )
       yield* printRows(json, found.slice(0, limit), shownChannels)
-      if (found.length > limit) yield* note(`${found.length - limit} more: --limit`)
+      if (found.length > limit) yield* printMore(json, limit)
     }).pipe(onNats(nats))
 ).pipe(
   Command.withDescription("List the channels that somebody is registered to, the largest first"),
@@ -110,7 +110,7 @@ const channelOf = Effect.fnUntraced(function* (id: string) {
 
 /** The newest broadcasts: those before a moment, in its history; without one, of now. */
 const lastBroadcasts = Effect.fnUntraced(function* (channel: ChannelToken, moment?: Moment) {
-  const { rows } = yield* listBroadcasts({
+  const { next, rows } = yield* listBroadcasts({
     channel,
     withNamed: true,
     limit: broadcastsMax,
@@ -118,7 +118,8 @@ const lastBroadcasts = Effect.fnUntraced(function* (channel: ChannelToken, momen
     ...{ publisher: undefined, state: undefined },
     isShown: () => Effect.succeed(true)
   })
-  return yield* Effect.forEach(rows, (row) => rowOf(row))
+  const broadcasts = yield* Effect.forEach(rows, (row) => rowOf(row))
+  return { broadcasts, ...(next !== undefined && { more_broadcasts: true }) }
 })
 
 const show = Effect.fnUntraced(function* (id: string) {
@@ -126,8 +127,8 @@ const show = Effect.fnUntraced(function* (id: string) {
   const { push, registrations } = yield* channelCounts(channel)
   const grants = yield* (yield* Buckets).get("permissions", keys.publishers(channel))
   const { principals, registrars } = grants?.value ?? noPublishers
-  const broadcasts = yield* lastBroadcasts(channel)
-  return { id, registrations, push, publishers: principals, registrars, broadcasts }
+  const last = yield* lastBroadcasts(channel)
+  return { id, registrations, push, publishers: principals, registrars, ...last }
 })
 
 type Channel = Effect.Success<ReturnType<typeof show>>
@@ -152,8 +153,15 @@ const textOf = (channel: ShownChannel): string => {
     `may register   ${named(registrars)}, where the settings close the channel`,
     "",
     ...(at === undefined ? [] : ["broadcasts before then, with what became of them since:"]),
-    tableOr(broadcasts, shownBroadcasts)
+    tableOr(broadcasts, shownBroadcasts),
+    ...(channel.more_broadcasts ? [olderOf(channel)] : [])
   ].join("\n")
+}
+
+const olderOf = ({ at, broadcasts, id }: ShownChannel): string => {
+  const before = at === undefined ? "" : ` --before ${new Date(at).toISOString()}`
+  const verb = `bellcast broadcast list --channel ${shellWord(id)}${before}`
+  return `${broadcasts.length} or more: ${verb} shows others`
 }
 
 /** LOG does not say any more whether somebody who was erased was on the channel. */
@@ -184,12 +192,12 @@ const printPast = Effect.fnUntraced(
     const channel = yield* channelOf(id)
     const { principals, registrars } =
       (yield* grantsAt(channel, moment)).get(channel) ?? noPublishers
-    const broadcasts = yield* lastBroadcasts(channel, moment)
+    const last = yield* lastBroadcasts(channel, moment)
     const members = yield* membersAt(channel, moment)
     const { at } = moment
     const found = {
       ...{ id, at, registrations: members.count, erased_since: yield* erasedSince(moment) },
-      ...{ publishers: principals, registrars, broadcasts }
+      ...{ publishers: principals, registrars, ...last }
     }
     yield* Console.log(json ? printableJson(found) : textOf(found))
     if (!json && members.count > 0)

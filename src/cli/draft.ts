@@ -8,7 +8,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { jsonObjectOf } from "#basics/json.ts"
-import { readOn } from "#broadcasts/list.ts"
+import { readSome } from "#broadcasts/list.ts"
 import { byHeaders } from "#domain/broadcast.ts"
 import { formIn } from "#domain/draft.ts"
 import { Accepted } from "#gateway/broadcasts/publish.ts"
@@ -21,7 +21,7 @@ import { printable } from "#telemetry/redaction.ts"
 import { demandLog, reachedInTime } from "./nats/log.ts"
 import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { jsonFlag, limitFlag, number, sourceFlag } from "./terminal/input.ts"
-import { failed, note, printRows } from "./terminal/output.ts"
+import { failed, note, printMore, printRows } from "./terminal/output.ts"
 
 /** Messages of LOG that are read at a time: 1.6 MB at most. */
 const readAtOnce = 50
@@ -36,7 +36,7 @@ type View = typeof DraftObject.Type
 const list = Effect.fnUntraced(function* (limit: number) {
   yield* demandLog
   const log = yield* EventLog
-  return yield* readOn(
+  return yield* readSome(
     limit,
     Effect.fnUntraced(function* (from: number | undefined, most: number) {
       const before = from ?? Number.MAX_SAFE_INTEGER
@@ -75,10 +75,11 @@ const listCommand = Command.make(
   "list",
   { limit: limitFlag, json: jsonFlag, ...natsFlags },
   ({ json, limit, ...nats }) =>
-    list(limit).pipe(
-      Effect.flatMap((drafts) => printRows(json, drafts.map(viewOf), shown)),
-      onNats(nats)
-    )
+    Effect.gen(function* () {
+      const { isMore, rows } = yield* list(limit)
+      yield* printRows(json, rows.map(viewOf), shown)
+      if (isMore) yield* printMore(json, rows.length)
+    }).pipe(onNats(nats))
 ).pipe(Command.withDescription("List drafts, the newest change first"))
 
 const demandDraft = Effect.fnUntraced(function* (id: string) {

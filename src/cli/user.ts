@@ -28,7 +28,7 @@ import { demandLog, reachedInTime } from "./nats/log.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
-import { failed, failedBy, printRows, shellWord, tableOr } from "./terminal/output.ts"
+import { counted, failed, failedBy, printRows, shellWord, tableOr } from "./terminal/output.ts"
 
 /** The rights by grants that name a user; undefined: only the pseudonym is known. */
 const grantsOf = Effect.fnUntraced(function* ({ id, user }: User, moment: Pick<Moment, "seq">) {
@@ -56,11 +56,12 @@ const mayText = (grants: Grants): string => {
 const personNow = Effect.fnUntraced(function* (given: string) {
   const user = yield* userGiven(given)
   // No list waits for its turn in the process of a command, so none is refused.
-  const person = yield* Effect.catchTag(personOf(user), "Refused", Effect.die)
+  const { isMore, person } = yield* Effect.catchTag(personOf(user), "Refused", Effect.die)
   const seq = (yield* streamState(streams.log))?.lastSeq ?? 0
   const grants = yield* grantsOf(user, { seq })
   return {
     ...{ ...person, pseudonym: user.user, ...(yield* erasedSince(user.user, 0)) },
+    ...(isMore && { more_pushes: true }),
     ...(grants !== undefined && { grants })
   }
 })
@@ -87,7 +88,7 @@ const shownPushes = {
     ...[Number(push.broadcast), push.channel, push.subscription.slice(0, 12), push.outcome],
     ...[push.status, push.reason, iso(push.at)]
   ],
-  none: "no pushes of late; bellcast audit --user looks further back"
+  none: "no pushes of late"
 }
 
 interface Head extends Partial<Erased> {
@@ -106,7 +107,7 @@ const headOf = (head: Head): ReadonlyArray<string> => {
 }
 
 const textOf = (person: Person): string => {
-  const { channels, devices, grants, pushes, registrations } = person
+  const { channels, devices, grants, more_pushes, pushes, registrations } = person
   const names = channels.map((channel) => printable(channel.id)).join(", ")
   const more = registrations > channels.length ? ", ..." : ""
   return [
@@ -116,8 +117,15 @@ const textOf = (person: Person): string => {
     "",
     tableOr(devices, shownDevices),
     "",
-    tableOr(pushes, shownPushes)
+    tableOr(pushes, shownPushes),
+    ...(more_pushes || pushes.length === 0 ? [furtherBack(person)] : [])
   ].join("\n")
+}
+
+const furtherBack = ({ id, pushes }: Person): string => {
+  const shown = new Set(pushes.map(({ broadcast }) => broadcast)).size
+  const of = shown === 0 ? "" : `pushes of ${counted(shown, "broadcast")} or more; `
+  return `${of}bellcast audit --user ${shellWord(id)} looks further back`
 }
 
 /** The devices, channels and grants of a user as LOG had them. */

@@ -9,6 +9,7 @@ import { useService } from "../support/use-service.ts"
 import { idOf } from "../support/users.ts"
 
 interface Row {
+  readonly accepted_at: number
   readonly id: string
   readonly state: string
   readonly publisher: string
@@ -52,7 +53,11 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
   assert.deepEqual(all[1]!.to.channels, ["other"])
   const idsOf = async (...args: ReadonlyArray<string>) => (await rows(...args)).map(({ id }) => id)
   assert.deepEqual(await idsOf("--channel", "news"), [ids[0], ids[2]])
-  assert.deepEqual(await idsOf("--limit", "2"), ids.slice(0, 2))
+  const cut = await rows("--limit", "2")
+  const end = { more: true, before: new Date(all[1]!.accepted_at + 1).toISOString() }
+  assert.deepEqual([...cut.slice(0, 2).map(({ id }) => id), cut[2]], [...ids.slice(0, 2), end])
+  assert.deepEqual(await idsOf("--before", end.before), ids.slice(1))
+  assert.match(await verb("list", "--limit", "2"), /\n2 or more: --before 20\S+Z, or a larger/)
   assert.deepEqual(await idsOf("--publisher", idOf("somebody")), [])
   assert.deepEqual(await idsOf("--state", "running"), [])
   assert.deepEqual(await idsOf("--since", new Date(Date.now() + 60_000).toISOString()), [])

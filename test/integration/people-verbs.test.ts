@@ -83,7 +83,17 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     assert.deepEqual(await broadcasts(String(second)), [second])
     assert.deepEqual(await broadcasts(String(other)), [other])
     assert.deepEqual(await broadcasts("--channel", "news"), [second, first])
-    assert.deepEqual(await broadcasts("--limit", "1"), [last])
+    const {
+      length,
+      [length - 1]: end,
+      ...cut
+    } = await lines("audit", "--user", anna, "--limit", "2")
+    assert.deepEqual([length, cut[0].broadcast, cut[1].broadcast], [3, last, second])
+    assert.isTrue(end.more)
+    assert.deepEqual(await broadcasts("--before", end.before), [second, first])
+    const shown = await verb("audit", "--user", anna, "--limit", "2")
+    assert.match(shown, new RegExp(`\n2 or more: --before ${end.before}, or a larger --limit`))
+    assert.notInclude(await verb("audit", "--user", anna, "--limit", "3"), "or more")
     const at = async (id: number) => {
       const { body } = await call(service.url, "GET", `/broadcasts/${id}`, "operator")
       return new Date(body.data.accepted_at).toISOString()
@@ -136,7 +146,10 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     assert.include(text, new Date(delivered.at).toISOString())
     assert.notInclude(text, push.origin)
     const nobody = await verb("user", "show", idOf("nobody"))
-    assert.match(nobody, /channels +0\nmay .*\n\nno devices\n\nno pushes of late/)
+    assert.match(
+      nobody,
+      /channels +0\nmay .*\n\nno devices\n\nno pushes of late\nbellcast audit --user/
+    )
   })
 
   it("channel list and show print the counts, the grants and the last broadcasts", async () => {
@@ -147,10 +160,18 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     )
     assert.deepEqual(listed, [{ id: "news", registrations: 2, push: 2 }])
     assert.deepEqual(await lines("channel", "list", "--name", "x*"), [])
+    await call(service.url, "PUT", "/channels/small/registration", "user0")
+    const [, more] = await until(
+      () => lines("channel", "list", "--limit", "1"),
+      ({ length }) => length === 2
+    )
+    assert.deepEqual(more, { more: true })
+    await call(service.url, "DELETE", "/channels/small/registration", "user0")
     assert.match(await verb("channel", "list"), /^CHANNEL {2}REGISTRATIONS {2}PUSHES\nnews +2 +2$/m)
     assert.equal((await run("permissions", "grant", "news", "nats:shop")).code, 0)
     const shown = JSON.parse(await verb("channel", "show", "news", "--json"))
     assert.deepInclude(shown, { ...listed[0], publishers: ["nats:shop"], registrars: [] })
+    assert.notProperty(shown, "more_broadcasts")
     const broadcasts = shown.broadcasts.map(({ id }: { readonly id: string }) => Number(id))
     assert.deepEqual(broadcasts, [ids[1], ids[0]])
     assert.match(await verb("channel", "show", "news"), /^may publish +nats:shop, beside/m)
@@ -165,6 +186,7 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     for (const verb of [...verbs, ...broadcast.map((each) => `broadcast ${each}`)]) {
       const { code, stdout } = await runCli([...verb.split(" "), "--help"])
       assert.equal(code, 0)
+      if (/audit|list/.test(verb)) assert.match(stdout, /--limit N .*At most so many; unset: 20/)
       assert.match(stdout, new RegExp(`EXAMPLES[^]*bellcast ${verb} `))
     }
   })

@@ -122,16 +122,27 @@ it.each(counts)(title, { timeout: 120_000 }, async (count) => {
   assert.deepEqual(shown, ids.slice(0, 20))
   assert.notProperty(body.data.pushes[0], "channel")
 
-  const audited = async (...args: ReadonlyArray<string>) => {
-    const all = ["audit", "--user", user, "--json", "--nats", nats.url, ...args]
-    const { code, stderr, stdout } = await runCli(all, secretEnvironment)
+  const verb = async (...args: ReadonlyArray<string>) => {
+    const { code, stderr, stdout } = await runCli([...args, "--nats", nats.url], secretEnvironment)
     assert.deepEqual([code, stderr], [0, ""])
-    return stdout
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line))
-      .flatMap(({ broadcast, outcome }) => (outcome === undefined ? [] : [broadcast]))
+    return stdout.trim().split("\n")
   }
+  const person = JSON.parse((await verb("user", "show", user, "--json"))[0]!)
+  assert.deepEqual([person.pushes.length, person.more_pushes], [20, true])
+  const [last] = (await verb("user", "show", user)).slice(-1)
+  assert.equal(
+    last,
+    `pushes of 20 broadcasts or more; bellcast audit --user ${user} looks further back`
+  )
+  const rows = async (...args: ReadonlyArray<string>) =>
+    (await verb("audit", "--user", user, "--json", ...args)).map((line) => JSON.parse(line))
+  const audited = async (...args: ReadonlyArray<string>) =>
+    (await rows(...args)).flatMap(({ broadcast, outcome }) =>
+      outcome === undefined ? [] : [broadcast]
+    )
+  assert.deepEqual(await audited(), ids.slice(0, 20))
+  assert.isTrue((await rows()).at(-1).more)
+  assert.notProperty((await rows("--limit", "40")).at(-1), "more")
   assert.deepEqual(await audited("--limit", "40"), ids)
   const [both, , first] = ids
   // The one that names the user goes to no channel.

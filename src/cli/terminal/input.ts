@@ -53,10 +53,12 @@ export const sourceFlag = named("source", "SOURCE").pipe(
   )
 )
 
+const limitDefault = 20
+
 /** The most rows that are printed. */
 export const limitFlag = number("limit", "N").pipe(
-  Flag.withDescription("At most so many"),
-  Flag.withDefault(20),
+  Flag.withDescription(`At most so many; unset: ${limitDefault}`),
+  Flag.withDefault(limitDefault),
   Flag.filter(
     (limit) => limit >= 1,
     (limit) => `Expected a whole number from 1 on, got ${limit}`

@@ -15,6 +15,27 @@ export const printRows = <R>(json: boolean, rows: ReadonlyArray<R>, shown: Shown
     ? Effect.forEach(rows, (row) => Console.log(printableJson(row)), { discard: true })
     : Console.log(tableOr(rows, shown))
 
+/**
+ * Prints, after everything else, that a list ends at its limit: with JSON as a line with `more`.
+ * `before`: the time by which `--before` goes on.
+ */
+export const printMore = (json: boolean, rows: number, before?: string) => {
+  const further = before === undefined ? "" : `--before ${before}, or `
+  return Console.log(
+    json
+      ? JSON.stringify({ more: true, ...(before !== undefined && { before }) })
+      : `${rows} or more: ${further}a larger --limit shows others`
+  )
+}
+
+/**
+ * The time by which `--before` goes on behind a broadcast that was accepted at `last`. Shows that
+ * one again: others may have been accepted in the same millisecond. Undefined: it was accepted
+ * before `since`, and is listed for its later start.
+ */
+export const nextBefore = (last: number, since: number): string | undefined =>
+  last < since ? undefined : new Date(last + 1).toISOString()
+
 /** A table of rows, or the line in its place. */
 export const tableOr = <R>(rows: ReadonlyArray<R>, { cellsOf, heading, none }: Shown<R>): string =>
   rows.length === 0 ? none : table(heading, rows.map(cellsOf))
@@ -44,6 +65,10 @@ export const table = (
     right[column] ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0)
   return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n")
 }
+
+/** A number with its noun. */
+export const counted = (count: number, noun: string): string =>
+  `${count} ${noun}${count === 1 ? "" : "s"}`
 
 /** A word of a command that is printed for a shell. */
 export const shellWord = (text: string): string =>

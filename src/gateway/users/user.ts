@@ -66,7 +66,8 @@ export const userGet = operation({
   run: Effect.fnUntraced(function* (_, call) {
     const user = yield* userInPath(call)
     yield* recordLook(call, user.user)
-    return ok({ data: yield* personOf(user, call.caller!.user) }, noStore)
+    const { person } = yield* personOf(user, call.caller!.user)
+    return ok({ data: person }, noStore)
   }),
   doc: {
     summary: "The devices, the channels and the last pushes of a user",
@@ -74,13 +75,16 @@ export const userGet = operation({
   }
 })
 
-/** Devices, registrations, channels and last pushes of a user. `by`: who looks; "": a command. */
+/**
+ * Devices, registrations, channels and last pushes of a user. `by`: who looks; "": a command.
+ * `isMore`: there may be pushes of earlier broadcasts.
+ */
 export const personOf = Effect.fnUntraced(function* ({ id, user }: User, by = "") {
   const { subscriptions } = yield* listOf(user)
   const stored = Object.entries(subscriptions).sort(
     ([, a], [, b]) => b.lastModified - a.lastModified
   )
-  const reached = yield* lastOf(user, by)
+  const { isMore, reached } = yield* lastOf(user, by)
   const devices = yield* Effect.forEach(
     stored,
     ([subscription, each]) =>
@@ -101,13 +105,14 @@ export const personOf = Effect.fnUntraced(function* ({ id, user }: User, by = ""
     channels,
     pushes
   }
-  return person
+  return { isMore, person }
 })
 
 /** The last broadcasts with a push to a user. */
 const lastOf = Effect.fnUntraced(function* (user: UserToken, by: string) {
   const reached: Array<ForUser> = []
   let behind: number | undefined
+  let isCut = false
   for (let looks = 0; looks < looksMax; looks++) {
     // Many broadcasts to other users must not hide an older one to a channel of this user.
     const isLast = looks === looksMax - 1
@@ -116,9 +121,11 @@ const lastOf = Effect.fnUntraced(function* (user: UserToken, by: string) {
     const { next, rows } = yield* inTurn(by, list)
     reached.push(...rows.filter(({ pushes }) => pushes.length > 0))
     behind = next
+    isCut = isLast
     if (behind === undefined || reached.length >= broadcastsMax) break
   }
-  return reached.slice(0, broadcastsMax)
+  const isMore = isCut || behind !== undefined || reached.length > broadcastsMax
+  return { isMore, reached: reached.slice(0, broadcastsMax) }
 })
 
 const pushesIn = ({ origin, pushes }: ForUser): typeof Person.Type.pushes => {
