@@ -14,7 +14,7 @@ import { type ChannelToken, decodeToken, type UserToken } from "#streams/tokens.
 import { type Filters, ofBroadcast, selected } from "./audit-user.ts"
 import { erasedSince, printErased } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
-import { printMore, printRows } from "./terminal/output.ts"
+import { isoOf, printMore, printRows } from "./terminal/output.ts"
 
 /**
  * Prints the broadcasts before a moment that could go to a user, of the weeks before it unless the
@@ -148,7 +148,7 @@ const shown = {
   cellsOf: (
     row: ReturnType<typeof ofBroadcast> & Reason & { readonly outcomes?: ReadonlyArray<string> }
   ) => [
-    ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
+    ...[row.broadcast, isoOf(row.started_at), row.channel, row.state],
     ...[row.should === undefined ? undefined : row.should ? "yes" : "no"],
     ...[row.devices?.length, row.why]
   ],

@@ -16,7 +16,7 @@ import { channelToken, decodeToken, isDirect, type UserToken } from "#streams/to
 import { demandBroadcast } from "./nats/broadcasts.ts"
 import { printErased } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
-import { nextBefore, printMore, printRows } from "./terminal/output.ts"
+import { isoOf, nextBefore, printMore, printRows } from "./terminal/output.ts"
 
 export interface Filters {
   readonly channel: Option.Option<string>
@@ -119,9 +119,10 @@ const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
 export const ofBroadcast = (found: ForUser): OfBroadcast => {
   const { origin, standing } = found
   const { header, seq } = origin.stored
+  const started = startedOf(found)
   return {
     broadcast: seq,
-    started_at: startOf(found),
+    ...(started !== undefined && { started_at: started }),
     ...(!isDirect(origin.channel) && {
       channel: decodeToken(origin.channel) ?? origin.channel
     }),
@@ -132,7 +133,8 @@ export const ofBroadcast = (found: ForUser): OfBroadcast => {
 
 interface OfBroadcast {
   readonly broadcast: number
-  readonly started_at: number
+  /** Absent: it did not start. */
+  readonly started_at?: number
   /** Absent: it went to several, or to users. */
   readonly channel?: string
   readonly publisher: string
@@ -146,16 +148,20 @@ interface Row extends OfBroadcast, Omit<Partial<View>, "outcome"> {
 
 type View = ReturnType<typeof pushView>
 
-/** When a broadcast started, or was accepted, of one that did not start yet. */
-const startOf = ({ origin, standing }: ForUser): number =>
-  standing.schedule?.startedAt ?? origin.stored.at
+/** When a broadcast started; undefined: it did not, or not yet. */
+const startedOf = ({ origin, standing }: ForUser): number | undefined => {
+  if (standing.rejected !== undefined) return undefined
+  return standing.schedule === undefined ? origin.stored.at : standing.schedule.startedAt
+}
 
 /** The words for a broadcast without a push to the user. */
 const reasonOf = (found: ForUser, now: number): string => {
-  const { progress, rejected, state } = found.standing
-  if (state === "scheduled") return "not started yet"
+  const { progress, rejected, schedule, state } = found.standing
+  if (state === "scheduled") return `not started yet, planned for ${schedule?.at}`
   if (rejected !== undefined) return "rejected"
-  if (now - startOf(found) > streams.work.maxAgeMillis) return "no longer stored"
+  const started = startedOf(found)
+  if (started === undefined) return "cancelled before its start"
+  if (now - started > streams.work.maxAgeMillis) return "no longer stored"
   if (progress === undefined) return "not planned yet"
   return progress.finished ? "not a recipient, or no browser" : "no result yet"
 }
@@ -166,9 +172,9 @@ const shown = {
     ...["OUTCOME", "STATUS", "REASON", "ATTEMPTS", "LAST ATTEMPT", "LOCALE"]
   ],
   cellsOf: (row: Row) => [
-    ...[row.broadcast, new Date(row.started_at).toISOString(), row.channel, row.state],
+    ...[row.broadcast, isoOf(row.started_at), row.channel, row.state],
     ...[row.subscription?.slice(0, 12), row.outcome, row.status, row.reason, row.attempts],
-    ...[row.at === undefined ? undefined : new Date(row.at).toISOString(), row.locale]
+    ...[isoOf(row.at), row.locale]
   ],
   none: "no such broadcast could go to this user"
 }

@@ -28,7 +28,15 @@ import { demandLog, reachedInTime } from "./nats/log.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
-import { counted, failed, failedBy, printRows, shellWord, tableOr } from "./terminal/output.ts"
+import {
+  counted,
+  failed,
+  failedBy,
+  isoOf,
+  printRows,
+  shellWord,
+  tableOr
+} from "./terminal/output.ts"
 
 /** The rights by grants that name a user; undefined: only the pseudonym is known. */
 const grantsOf = Effect.fnUntraced(function* ({ id, user }: User, moment: Pick<Moment, "seq">) {
@@ -68,16 +76,13 @@ const personNow = Effect.fnUntraced(function* (given: string) {
 
 type Person = Effect.Success<ReturnType<typeof personNow>>
 
-const iso = (millis: number | undefined) =>
-  millis === undefined ? undefined : new Date(millis).toISOString()
-
 type Device = Person["devices"][number]
 
 const shownDevices = {
   heading: ["DEVICE", "HOST", "LABEL", "CREATED", "LAST DELIVERED", "SUSPENDED"],
   cellsOf: (device: Device) => [
-    ...[device.id.slice(0, 12), device.host, device.label, iso(device.created)],
-    ...[iso(device.last_delivered), device.suspended?.reason]
+    ...[device.id.slice(0, 12), device.host, device.label, isoOf(device.created)],
+    ...[isoOf(device.last_delivered), device.suspended?.reason]
   ],
   none: "no devices"
 }
@@ -86,7 +91,7 @@ const shownPushes = {
   heading: ["BROADCAST", "CHANNEL", "DEVICE", "OUTCOME", "STATUS", "REASON", "AT"],
   cellsOf: (push: Person["pushes"][number]) => [
     ...[Number(push.broadcast), push.channel, push.subscription.slice(0, 12), push.outcome],
-    ...[push.status, push.reason, iso(push.at)]
+    ...[push.status, push.reason, isoOf(push.at)]
   ],
   none: "no pushes of late"
 }
@@ -149,7 +154,7 @@ const personAt = Effect.fnUntraced(function* ({ id, user }: User, moment: Moment
 
 const shownChannels = {
   heading: ["CHANNEL", "REGISTERED SINCE"],
-  cellsOf: ({ id, since }: { readonly id: string; readonly since: number }) => [id, iso(since)],
+  cellsOf: ({ id, since }: { readonly id: string; readonly since: number }) => [id, isoOf(since)],
   none: "no channels"
 }
 
@@ -157,7 +162,7 @@ const shownChannels = {
 const shownPastDevices = {
   heading: ["DEVICE", "HOST", "LABEL", "CREATED", "SUSPENDED"],
   cellsOf: ({ created, host, id, label, suspended }: Omit<Device, "last_delivered">) => [
-    ...[id.slice(0, 12), host, label, iso(created), suspended?.reason]
+    ...[id.slice(0, 12), host, label, isoOf(created), suspended?.reason]
   ],
   none: "no devices"
 }
@@ -166,7 +171,7 @@ const pastText = (person: Effect.Success<ReturnType<typeof personAt>>): string =
   const { at, channels, devices, grants } = person
   return [
     ...headOf(person),
-    `at         ${iso(at)}`,
+    `at         ${isoOf(at)}`,
     `may        ${mayText(grants)}`,
     "",
     tableOr(channels, shownChannels),
@@ -241,7 +246,7 @@ const shownRest = {
 /** What to say of a user who was erased just now. */
 const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Stored) {
   const { id, user } = given
-  const until = iso(outcomesUntil(at))!
+  const until = isoOf(outcomesUntil(at))!
   const rows: ReadonlyArray<Rest> = [
     { what: "outcomes of pushes, and looks, under the pseudonym", end: `expiring until ${until}` },
     ...grantsLeft(id, yield* grantsOf(given, { seq })),
@@ -251,7 +256,7 @@ const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Store
   return [
     `erased     ${printable(id)}`,
     `pseudonym  ${user}`,
-    `at         ${iso(at)}`,
+    `at         ${isoOf(at)}`,
     "",
     tableOr(rows, shownRest)
   ].join("\n")

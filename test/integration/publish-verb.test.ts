@@ -137,9 +137,15 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
       ({ stdout }) => stdout.includes("scheduled")
     )
     assert.match(listed.stdout, / TITLE +NAME +TO +PUBLISHER\n.* Later +Für später +news +nats:/)
-    const { stdout } = await run("audit", id, "--user", tokenOf("user0"))
-    assert.match(stdout, / news +scheduled +- +none +- +not started yet /)
+    const audit = ["audit", id, "--user", tokenOf("user0")]
+    const planned = `not started yet, planned for ${at}`
+    const row = new RegExp(`^ *${id} +- +news +scheduled +- +none +- +${planned} `, "m")
+    assert.match((await run(...audit)).stdout, row)
+    const [found] = (await run(...audit, "--json")).stdout.split("\n")
+    assert.notProperty(JSON.parse(found!), "started_at")
     assert.equal((await run("broadcast", "cancel", id)).code, 0)
+    const ended = new RegExp(`^ *${id} +- +news +cancelled .* cancelled before its start `, "m")
+    assert.match((await run(...audit)).stdout, ended)
     const delayed = await publish('{"n":8}', "--channel", "news", "--delay", "3600")
     assert.include(
       delayed,

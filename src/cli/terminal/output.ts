@@ -66,6 +66,10 @@ export const table = (
   return lines.map((line) => line.map(pad).join("  ").trimEnd()).join("\n")
 }
 
+/** Milliseconds since the epoch as a time in UTC; undefined: a missing cell. */
+export const isoOf = (millis: number | undefined): string | undefined =>
+  millis === undefined ? undefined : new Date(millis).toISOString()
+
 /** A number with its noun. */
 export const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? "" : "s"}`
