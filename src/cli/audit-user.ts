@@ -7,6 +7,7 @@ import { type ForUser, listForUser, pushesTo } from "#broadcasts/pushes.ts"
 import { standingOf } from "#broadcasts/state.ts"
 import { callerIn, publisherOf } from "#domain/broadcast.ts"
 import { pushView } from "#gateway/broadcasts/pushes.ts"
+import { makeReason, type Reason } from "#history/recipient.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
@@ -41,11 +42,8 @@ export const auditUser = Effect.fnUntraced(function* (
   const { isMore, rows: found } = yield* broadcast === undefined
     ? selected(user, filters, now)
     : single(broadcast, user)
-  yield* printRows(
-    json,
-    found.flatMap((each) => rowsOf(each, now)),
-    shown
-  )
+  const rows = yield* Effect.forEach(found, yield* makeRows(user, now))
+  yield* printRows(json, rows.flat(), shown)
   if (broadcast !== undefined) return
   yield* printErased(json, user, sinceOf(filters, now))
   if (Option.isNone(filters.channel)) yield* printOthers(user, filters, now, json)
@@ -108,12 +106,17 @@ const pageMax = 50
 /** Broadcasts that are read at once, in 48 MiB at most: a gateway has less room. */
 const readMax = 1_000
 
-const rowsOf = (found: ForUser, now: number): ReadonlyArray<Row> => {
-  const { pushes } = found
-  const of = ofBroadcast(found)
-  const none = [{ ...of, outcome: "none" as const, reason: reasonOf(found, now) }]
-  return pushes.length === 0 ? none : pushes.map((push) => ({ ...of, ...pushView(push) }))
-}
+/** Returns a function that makes the rows of a broadcast. `now`: milliseconds since the epoch. */
+const makeRows = Effect.fnUntraced(function* (user: UserToken, now: number) {
+  const whyNot = yield* makeReason(user, Number.MAX_SAFE_INTEGER)
+  return Effect.fnUntraced(function* (found: ForUser) {
+    const of = ofBroadcast(found)
+    if (found.pushes.length > 0)
+      return found.pushes.map((push): Row => ({ ...of, ...pushView(push) }))
+    const reason = unsentFor(found, now) ?? unrecorded(found, yield* whyNot(found))
+    return [{ ...of, outcome: "none", reason } satisfies Row]
+  })
+})
 
 /** The broadcast, in a row of one that could go to a user. */
 export const ofBroadcast = (found: ForUser): OfBroadcast => {
@@ -154,17 +157,27 @@ const startedOf = ({ origin, standing }: ForUser): number | undefined => {
   return standing.schedule === undefined ? origin.stored.at : standing.schedule.startedAt
 }
 
-/** The words for a broadcast without a push to the user. */
-const reasonOf = (found: ForUser, now: number): string => {
+/** Why no push of a broadcast is known, whoever the user is; undefined: that rests on the user. */
+const unsentFor = (found: ForUser, now: number): string | undefined => {
   const { progress, rejected, schedule, state } = found.standing
   if (state === "scheduled") return `not started yet, planned for ${schedule?.at}`
   if (rejected !== undefined) return "rejected"
   const started = startedOf(found)
   if (started === undefined) return "cancelled before its start"
   if (now - started > streams.work.maxAgeMillis) return "no longer stored"
-  if (progress === undefined) return "not planned yet"
-  return progress.finished ? "not a recipient, or no browser" : "no result yet"
+  return progress === undefined ? "not planned yet" : undefined
 }
+
+/** Why a broadcast that was planned has no push to the user. */
+const unrecorded = ({ origin, standing }: ForUser, { should, why }: Reason): string => {
+  if (should === false) return why
+  if (standing.progress?.finished !== true) return "no result yet"
+  // WORK has the broadcast before as long as this one: its outcome says it.
+  if (should === undefined && origin.source === "redrive") return redrivenWhy
+  return should === undefined ? why : `${why}; no outcome is stored`
+}
+
+const redrivenWhy = "sent again to those alone whose push had failed"
 
 const shown = {
   heading: [

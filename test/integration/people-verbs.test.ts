@@ -68,7 +68,7 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     assert.notProperty(toUser, "channel")
     const delivered = { broadcast: second, channel: "news", outcome: "delivered", status: 201 }
     assert.deepInclude(news, { ...delivered, publisher: idOf("publisher"), state: "finished" })
-    const none = { broadcast: first, outcome: "none", reason: "not a recipient, or no browser" }
+    const none = { broadcast: first, outcome: "none", reason: "not registered when it started" }
     assert.deepInclude(before, none)
     // The pseudonym is enough, where the secret is not at hand.
     const { stdout } = await runCli(["audit", "--user", tokenOf("user0"), "--nats", nats.url])
@@ -178,6 +178,23 @@ describe("verbs about people and channels", { timeout: 120_000 }, () => {
     assert.match(await verb("channel", "show", "empty"), /^registrations +0$/m)
     const { code, stderr } = await run("channel", "show", "a/b")
     assert.deepEqual([code, stderr], [1, "bellcast: a channel has 1 to 255 bytes and no slash\n"])
+  })
+
+  it("audit --user says why a broadcast did not go to the user", async () => {
+    const why = async (id: number | string, user: string) => {
+      const found = await lines("audit", String(id), "--user", user)
+      assert.lengthOf(found, 1)
+      assert.deepInclude(found[0], { broadcast: Number(id), outcome: "none" })
+      return found[0].reason
+    }
+    const named = { users: [anna, idOf("nobody")], except_users: [idOf("user1")] }
+    const to = { channels: ["news"], ...named }
+    const id = await publishAt(service.url, "/broadcasts", { data: { n: 3 }, to })
+    await finishedAt(service.url, `/broadcasts/${id}`)
+    const noDevice = "the broadcast names the user, but had no device that takes pushes"
+    assert.equal(await why(id, idOf("nobody")), noDevice)
+    assert.equal(await why(id, idOf("user1")), "the broadcast excepts the user")
+    assert.equal(await why(ids[1]!, idOf("nobody")), "not registered when it started")
   })
 
   it("each help has examples", async () => {
