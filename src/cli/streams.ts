@@ -5,18 +5,25 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { bucketState, consumerState, countAfter, streamState } from "#nats/admin/maintenance.ts"
+import {
+  bucketState,
+  consumerState,
+  countAfter,
+  type StreamState,
+  streamState
+} from "#nats/admin/maintenance.ts"
 import { replicasMax, setReplicas } from "#nats/admin/start-checks.ts"
 import type { Nats } from "#nats/connection/connection.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { levelOf } from "#nats/watch/space.ts"
 import { type BucketName, bucketNames, buckets, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followerNames, followers } from "#streams/followers.ts"
 import { allStreams, consumers, streams } from "#streams/index.ts"
 import type { ConsumerSpec, StreamSpec } from "#streams/spec.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
-import { number, onOff } from "./terminal/input.ts"
-import { type Cell, table } from "./terminal/output.ts"
+import { number, onOff, ownSettings } from "./terminal/input.ts"
+import { type Cell, noted, table } from "./terminal/output.ts"
 
 const dayMillis = 86_400_000
 const minuteMillis = 60_000
@@ -47,12 +54,22 @@ interface Section {
   readonly rows: ReadonlyArray<Row>
 }
 
+/** How full a stream is, with a mark where the log of the service warns of it. */
+const fullnessOf = (state: StreamState, refuses = true): Cell => {
+  const { bytes, bytesMax } = state
+  if (bytesMax <= 0) return undefined
+  const mark = refuses && levelOf(state, 0) > 0 ? " !" : ""
+  return `${Math.floor((100 * bytes) / bytesMax)} %${mark}`
+}
+
 /** Shows the limit on the server where it is known, as settings change it. */
-const streamRow = (spec: StreamSpec): Row => {
+const streamRow = (spec: StreamSpec, historyDays: number): Row => {
+  const isLog = spec.name === streams.log.name
   const cells = (bytesMax: number) => [
     spec.name,
     spec.subjects.join(" "),
-    spanOf(spec.maxAgeMillis),
+    // No age ends a message of LOG: the projector deletes those that nothing rests on.
+    isLog ? `history, ${historyDays} d` : spanOf(spec.maxAgeMillis),
     sizeOf(bytesMax),
     sizeOf(spec.maxMessageBytes)
   ]
@@ -61,7 +78,10 @@ const streamRow = (spec: StreamSpec): Row => {
     live: Effect.map(streamState(spec), (state) =>
       state === undefined
         ? cells(spec.maxBytes)
-        : [...cells(state.bytesMax), state.messages, sizeOf(state.bytes), state.replicas]
+        : [
+            ...[...cells(state.bytesMax), state.messages, sizeOf(state.bytes)],
+            ...[fullnessOf(state), state.replicas]
+          ]
     )
   }
 }
@@ -102,21 +122,29 @@ const followerRow = (name: FollowerName): Row => {
 }
 
 const bucketRow = (name: BucketName): Row => {
-  const { maxBytes, maxValueBytes, name: bucket, ttlMillis } = buckets[name]
-  const cells = [bucket, spanOf(ttlMillis), sizeOf(maxBytes), sizeOf(maxValueBytes)]
+  const { forgets, maxBytes, maxValueBytes, name: bucket, ttlMillis } = buckets[name]
+  const cells = (bytesMax: number) => [
+    ...[bucket, spanOf(ttlMillis), sizeOf(bytesMax), sizeOf(maxValueBytes)]
+  ]
   return {
-    cells,
+    cells: cells(maxBytes),
     live: Effect.map(bucketState(name), (state) =>
-      state === undefined ? cells : [...cells, Math.max(0, state.messages - 1), sizeOf(state.bytes)]
+      state === undefined
+        ? cells(maxBytes)
+        : [
+            ...[...cells(state.bytesMax), Math.max(0, state.messages - 1), sizeOf(state.bytes)],
+            // A bucket that forgets is full as a rule: a new entry takes the place of the oldest.
+            fullnessOf(state, !forgets)
+          ]
     )
   }
 }
 
-const sections: ReadonlyArray<Section> = [
+const sectionsWith = (historyDays: number): ReadonlyArray<Section> => [
   {
     heading: ["STREAM", "SUBJECTS", "KEPT", "MAX", "MAX MESSAGE"],
-    live: ["MESSAGES", "BYTES", "COPIES"],
-    rows: allStreams.map(streamRow)
+    live: ["MESSAGES", "BYTES", "FULL", "COPIES"],
+    rows: allStreams.map((spec) => streamRow(spec, historyDays))
   },
   {
     heading: ["CONSUMER", "STREAM", "SUBJECTS", "ACK WAIT", "DELIVERIES", "IN HAND"],
@@ -131,29 +159,38 @@ const sections: ReadonlyArray<Section> = [
   },
   {
     heading: ["BUCKET", "KEPT", "MAX", "MAX VALUE"],
-    live: ["ENTRIES", "BYTES"],
+    live: ["ENTRIES", "BYTES", "FULL"],
     rows: bucketNames.map(bucketRow)
   }
 ]
 
-const declared = sections
-  .map(({ heading, rows }) =>
-    table(
-      heading,
-      rows.map(({ cells }) => cells)
-    )
-  )
-  .join("\n\n")
+/** By the setting where the command runs, which may be another one than that of the service. */
+const sections = Effect.map(ownSettings("historyDays"), ({ historyDays }) =>
+  sectionsWith(historyDays)
+)
 
-const withLive = Effect.forEach(sections, ({ heading, live, rows }) =>
-  Effect.map(
-    Effect.forEach(rows, (row) => row.live),
-    // Unknown cells of a row stay empty.
-    (lines) =>
+const declared = Effect.map(sections, (all) =>
+  all
+    .map(({ heading, rows }) =>
       table(
-        [...heading, ...live],
-        lines.map((cells) => [...heading, ...live].map((_, i) => cells[i]))
+        heading,
+        rows.map(({ cells }) => cells)
       )
+    )
+    .join("\n\n")
+)
+
+const withLive = Effect.flatMap(sections, (all) =>
+  Effect.forEach(all, ({ heading, live, rows }) =>
+    Effect.map(
+      Effect.forEach(rows, (row) => row.live),
+      // Unknown cells of a row stay empty.
+      (lines) =>
+        table(
+          [...heading, ...live],
+          lines.map((cells) => [...heading, ...live].map((_, i) => cells[i]))
+        )
+    )
   )
 ).pipe(Effect.map((tables) => tables.join("\n\n")))
 
@@ -174,10 +211,13 @@ const flags = {
 
 /** The verb. */
 export const streamsCommand = Command.make("streams", flags, ({ live, replicas, ...nats }) => {
-  if (Option.isNone(replicas) && !live) return Console.log(declared)
-  // The state is not shown after a change: its leaders are elected anew then.
-  const changed = ({ value }: Option.Some<number>) =>
-    Effect.as(setReplicas(value), `copies of each stream and bucket: ${value}`)
-  const text = Option.isSome(replicas) ? changed(replicas) : withLive
-  return onNats(nats)(Effect.flatMap(text, (lines) => Console.log(lines)))
+  if (Option.isNone(replicas) && !live)
+    return Effect.flatMap(declared, (text) => Console.log(text)).pipe(noted)
+  const printed = Effect.gen(function* () {
+    if (Option.isNone(replicas)) return yield* Console.log(yield* withLive)
+    yield* setReplicas(replicas.value)
+    // The state is not shown after a change: its leaders are elected anew then.
+    yield* Console.log(`copies of each stream and bucket: ${replicas.value}`)
+  })
+  return onNats(nats)(printed)
 }).pipe(Command.withDescription("Show streams, consumers, followers and buckets, or set copies"))

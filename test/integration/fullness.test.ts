@@ -39,7 +39,12 @@ it("tells that a stream fills up, and takes another limit at the next start", {
   assert.equal(config.max_bytes, 1_000_000)
   const verb = await runCli(["streams", "--live", "--nats", nats.url])
   assert.equal(verb.code, 0)
-  assert.match(verb.stdout, /^BELLCAST_LOG .* for ever +976\.6 KiB /mu)
+  assert.match(verb.stdout, /^BELLCAST_LOG .* history, 400 d +976\.6 KiB .* \d+ % +1$/mu)
+  const days = { BELLCAST_HISTORY_DAYS: "120" }
+  assert.match(
+    (await runCli(["streams"], days)).stdout,
+    /^BELLCAST_LOG .* history, 120 d +4 GiB /mu
+  )
   assert.notInclude(first.output(), "% full")
   await first.stop()
 
@@ -65,6 +70,9 @@ it("tells that a stream fills up, and takes another limit at the next start", {
     const { body } = await call(service.url, "GET", "/__metrics__")
     assert.include(body, `bellcast_stream_bytes_max{stream="BELLCAST_LOG"} ${bytesMax}`)
     assert.match(body, /^bellcast_stream_bytes\{stream="BELLCAST_LOG"\} [1-9]/mu)
+    const { stdout } = await runCli(["streams", "--live", "--nats", nats.url])
+    const percent = Number(/^BELLCAST_LOG .* (\d+) % ! +1$/mu.exec(stdout)?.[1])
+    assert.closeTo(percent, 100 * share, 5)
     await service.stop()
   }
 })
@@ -117,6 +125,10 @@ it("warns about a full bucket; the size that an operator set lasts over a start 
       bytesMax: state.bytes,
       command: `nats stream edit ${bucket} --max-bytes`
     })
+
+    const { stdout } = await runCli(["streams", "--live", "--nats", nats.url])
+    assert.match(stdout, new RegExp(`^${bucket.slice(3)} .* (9[5-9]|100) % !$`, "mu"))
+    assert.match(stdout, /^bellcast_cache .* 0 %$/mu)
 
     await resize(3_000_000_000)
     await until(
