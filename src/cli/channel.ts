@@ -143,20 +143,27 @@ type ShownChannel = Omit<Channel, "push"> & {
 
 const textOf = (channel: ShownChannel): string => {
   const { at, broadcasts, id, publishers, push, registrars, registrations } = channel
-  const named = (who: ReadonlyArray<string>) => who.map(printable).join(", ") || "nobody"
   return [
     `channel        ${printable(id)}`,
     ...(at === undefined ? [] : [`at             ${new Date(at).toISOString()}`]),
     `registrations  ${registrations}${withoutErased(channel)}`,
     ...(push === undefined ? [] : [`pushes         ${push}`]),
-    `may publish    ${named(publishers)}, beside those whom the settings name`,
-    `may register   ${named(registrars)}, where the settings close the channel`,
+    `may publish    ${namesOf(publishers) || "nobody"}, beside those whom the settings name`,
+    `may register   ${mayRegister(registrars)}`,
     "",
     ...(at === undefined ? [] : ["broadcasts before then, with what became of them since:"]),
     tableOr(broadcasts, shownBroadcasts),
     ...(channel.more_broadcasts ? [olderOf(channel)] : [])
   ].join("\n")
 }
+
+const namesOf = (who: ReadonlyArray<string>): string => who.map(printable).join(", ")
+
+/** A grant to register counts only where the settings close the channel, which LOG does not say. */
+const mayRegister = (registrars: ReadonlyArray<string>): string =>
+  registrars.length === 0
+    ? "everybody, unless the settings close it"
+    : `everybody; where the settings close it, ${namesOf(registrars)}`
 
 const olderOf = ({ at, broadcasts, id }: ShownChannel): string => {
   const before = at === undefined ? "" : ` --before ${new Date(at).toISOString()}`

@@ -184,6 +184,7 @@ describe("--at", { timeout: 120_000 }, () => {
     assert.deepEqual([now[0].registrations, now.length], [1, 2])
     const { stdout } = await run("channel", "show", "news", "--at", may)
     assert.match(stdout, /registrations {2}2\n/)
+    assert.match(stdout, /^may register {3}everybody, unless the settings close it$/m)
     assert.match(stdout, new RegExp(`Z {2}${tokenOf("user1")} {2}${idOf("user1")}\n`))
     assert.notInclude(stdout, push.origin)
   })
