@@ -32,7 +32,7 @@ import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { atFlag, presentOr } from "./nats/past.ts"
 import { userGivenHelp } from "./nats/users.ts"
 import { limitFlag, named, onOff, optional, timeFlag } from "./terminal/input.ts"
-import { failed, table } from "./terminal/output.ts"
+import { counted, failed, table } from "./terminal/output.ts"
 
 /** The last outcome of one push. `millis` is absent where only its dead letter is stored. */
 type Shown = Omit<Push, "millis"> & Partial<Push>
@@ -224,7 +224,7 @@ const headerOf = (result: Audit): ReadonlyArray<string> => {
   const { accepted, ...fates } = countsOf(progress)
   const sum = Object.entries(fates).map(([fate, count]) => `${count} ${fate}`)
   const { finished, people, shards, shardsDone } = progress
-  const planned = people === undefined ? "" : `, planned for ${people} people`
+  const planned = people === undefined ? "" : `, planned for ${counted(people, "person", "people")}`
   const done = finished ? "" : `, ${shardsDone} of ${shards} shards done${planned}`
   return [first, `${accepted} accepted = ${sum.join(" + ")}; ${state}${done}`]
 }
@@ -233,7 +233,8 @@ const placeOf = ({ channel, channels = [], except = 0, users = 0 }: Audit): stri
   if (channel !== undefined) return `on channel ${printable(channel)}`
   const named = channels.length === 0 ? "" : ` (${channels.map(printable).join(", ")})`
   const excepted = except === 0 ? "" : `, except ${except}`
-  return `to ${channels.length} channels${named} and ${users} users${excepted}`
+  const channelsText = `${counted(channels.length, "channel")}${named}`
+  return `to ${channelsText} and ${counted(users, "user")}${excepted}`
 }
 
 /** Explains pushes that are counted but have no row. */

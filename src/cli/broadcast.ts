@@ -19,7 +19,7 @@ import { printable, printableJson } from "#telemetry/redaction.ts"
 import { broadcastArgument, demandBroadcast } from "./nats/broadcasts.ts"
 import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { jsonFlag, limitFlag, named, objectFlag, optional, timeFlag } from "./terminal/input.ts"
-import { failed, nextBefore, printMore, printRows, table } from "./terminal/output.ts"
+import { counted, failed, nextBefore, printMore, printRows, table } from "./terminal/output.ts"
 
 type View = typeof BroadcastObject.Type
 
@@ -92,7 +92,7 @@ const recipientsOf = ({ test, to: { channels, except_users, users } }: View): st
   [
     ...(test === true ? ["test"] : []),
     ...channels,
-    ...(users === 0 ? [] : [`${users} users`]),
+    ...(users === 0 ? [] : [counted(users, "user")]),
     ...(except_users === 0 ? [] : [`except ${except_users}`])
   ].join(", ")
 
@@ -211,7 +211,7 @@ const lineOf = (view: typeof BroadcastObject.Type): string => {
   const { accepted, last_modified, people, state } = view
   const parts = [
     ...(state === "scheduled" ? [`starts ${startOf(view)}`] : []),
-    ...(people === undefined ? [] : [`${people} people`]),
+    ...(people === undefined ? [] : [counted(people, "person", "people")]),
     `${accepted} accepted`,
     ...counts.filter((name) => view[name] > 0).map((name) => `${view[name]} ${name}`)
   ]

@@ -21,7 +21,7 @@ import { printable } from "#telemetry/redaction.ts"
 import { demandLog, reachedInTime } from "./nats/log.ts"
 import { natsFlags, onNats, showOne } from "./nats/on-nats.ts"
 import { jsonFlag, limitFlag, number, sourceFlag } from "./terminal/input.ts"
-import { failed, note, printMore, printRows } from "./terminal/output.ts"
+import { counted, failed, isoOf, note, printMore, printRows } from "./terminal/output.ts"
 
 /** Messages of LOG that are read at a time: 1.6 MB at most. */
 const readAtOnce = 50
@@ -67,7 +67,7 @@ const shown = {
 const recipientsOf = ({ to: { channels = [], except_users, users } = {} }: View): string =>
   [
     ...channels,
-    ...(users === undefined ? [] : [`${users.length} users`]),
+    ...(users === undefined ? [] : [counted(users.length, "user")]),
     ...(except_users === undefined ? [] : [`except ${except_users.length}`])
   ].join(", ")
 
@@ -90,6 +90,9 @@ const demandDraft = Effect.fnUntraced(function* (id: string) {
     : { ...found, draft: found.draft }
 })
 
+/** When a draft changed: as a time, and as the number that `draft publish` takes. */
+const reviewText = ({ last_modified: at }: View): string => `${isoOf(at)} (--reviewed ${at})`
+
 const showCommand = showOne({
   named: draftArgument,
   read: (id: string) => Effect.map(demandDraft(id), ({ draft }) => viewOf(draft)),
@@ -97,7 +100,7 @@ const showCommand = showOne({
     Object.entries(view)
       .map(([name, value]) => {
         const text = typeof value === "object" ? JSON.stringify(value) : String(value)
-        return `${name.padEnd(16)}${printable(text)}`
+        return `${name.padEnd(16)}${printable(name === "last_modified" ? reviewText(view) : text)}`
       })
       .join("\n"),
   description: "Show a draft: who wrote it, and what it says",

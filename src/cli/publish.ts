@@ -28,7 +28,7 @@ import {
   sourceFlag,
   timeFlag
 } from "./terminal/input.ts"
-import { failed, note } from "./terminal/output.ts"
+import { counted, failed, note } from "./terminal/output.ts"
 
 const flags = {
   data: Argument.String("data").pipe(
@@ -179,7 +179,8 @@ const refusal = (status: number, body: unknown, given: Given) => {
 }
 
 const reachLine = ({ browsers, estimated, people }: typeof Reach.Type): string =>
-  `would go to ${estimated ? "about " : ""}${browsers} browsers of ${people} people`
+  `would go to ${estimated ? "about " : ""}${counted(browsers, "browser")} of ` +
+  counted(people, "person", "people")
 
 /** A time that is over means now: the gateway refuses one that is over for an hour. */
 const startText = ({ at, delay }: Given): string => {

@@ -31,7 +31,7 @@ import { printable } from "#telemetry/redaction.ts"
 import { demandRoom, isRejected } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { named, onOff, ownSettings, several, timeFlag } from "./terminal/input.ts"
-import { failed } from "./terminal/output.ts"
+import { counted, failed } from "./terminal/output.ts"
 
 export interface RestoreOptions extends Range, SubscriptionQuota {
   /** Only subscriptions at these push services. Empty: all. */
@@ -171,17 +171,18 @@ const textOf = (counts: Counts, dryRun: boolean): string => {
   const { causes, changed, full, moved, restored, users } = counts
   const byCause = [...causes].sort().map(([each, count]) => `${count} ${printable(each)}`)
   const detail = byCause.length === 0 ? "" : `: ${byCause.join(", ")}`
+  const were = (count: number) => (count === 1 ? "was" : "were")
+  const wouldBe = dryRun ? "would be" : were(restored)
   const lines = [
-    `${restored} subscriptions of ${users} users ${dryRun ? "would be" : "were"} restored${detail}`
+    `${counted(restored, "subscription")} of ${counted(users, "user")} ${wouldBe} restored${detail}`
   ]
-  if (moved > 0)
-    lines.push(
-      `${moved} ${dryRun ? "would not be" : "were not"}: other users have stored them since`
-    )
-  if (full > 0) lines.push(`${full} were not: their users have as many as they may`)
+  const notMoved = dryRun ? "would not be" : `${were(moved)} not`
+  if (moved > 0) lines.push(`${moved} ${notMoved}: other users have stored them since`)
+  if (full > 0) lines.push(`${full} ${were(full)} not: their users have as many as they may`)
   if (changed > 0)
     lines.push(
-      `${changed} were not: their users changed their subscriptions meanwhile; run it again`
+      `${changed} ${were(changed)} not: their users changed their subscriptions meanwhile; ` +
+        "run it again"
     )
   return lines.join("\n")
 }

@@ -17,7 +17,7 @@ import { broadcastArgument, commandOf, demandBroadcast } from "./nats/broadcasts
 import { demandRoom } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { jsonFlag, onOff } from "./terminal/input.ts"
-import { failed, printRows } from "./terminal/output.ts"
+import { counted, failed, printRows } from "./terminal/output.ts"
 
 /** The dead letters of one broadcast or of all, the oldest first. */
 const letters = Effect.fnUntraced(function* (broadcast: Option.Option<number>) {
@@ -95,12 +95,13 @@ export const redriveCommand = Command.make(
         return yield* Console.log(`broadcast ${broadcast} left nobody to send to again`)
       if (dryRun)
         return yield* Console.log(
-          `${unreached} pushes of broadcast ${broadcast} would be sent again`
+          `${counted(unreached, "push", "pushes")} of broadcast ${broadcast} would be sent again`
         )
       yield* demandRoom("broadcasts", streams.work)
       const again = yield* redrive(origin, "operator")
       yield* Console.log(
-        `${unreached} pushes of broadcast ${broadcast} are sent again as broadcast ${again}, ` +
+        `${counted(unreached, "push", "pushes")} of broadcast ${broadcast} ` +
+          `${unreached === 1 ? "is" : "are"} sent again as broadcast ${again}, ` +
           "except to those who have left or are suspended"
       )
     }).pipe(

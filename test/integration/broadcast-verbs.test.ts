@@ -74,7 +74,7 @@ it("lists and shows broadcasts from NATS, the newest first", { timeout: 60_000 }
   for (const word of ["[object", "REASON", "PUSH SERVICE"]) assert.notInclude(empty, word)
   const to = { channels: ["other"], users: [idOf("a")], except_users: [idOf("b"), idOf("c")] }
   const excepting = await publishAt(service.url, "/broadcasts", { data: { n: 1 }, to })
-  assert.match(await verb("show", excepting), /^to +other, 1 users, except 2$/m)
+  assert.match(await verb("show", excepting), /^to +other, 1 user, except 2$/m)
 })
 
 it("watches a broadcast until it is finished, or fails when it is cancelled or ended itself", {
@@ -113,6 +113,6 @@ it("watches a broadcast until it is finished, or fails when it is cancelled or e
   await changeState(service.url, stopped, "cancelled")
   const { code, stderr, stdout } = await watching
   assert.equal(code, 1)
-  assert.match(stdout, /^\S+Z {2}cancelled {2}1 people, 1 accepted, 1 cancelled$/m)
+  assert.match(stdout, /^\S+Z {2}cancelled {2}1 person, 1 accepted, 1 cancelled$/m)
   assert.include(stderr, `broadcast ${stopped} was cancelled`)
 })

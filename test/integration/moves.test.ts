@@ -144,7 +144,7 @@ describe("a browser that another user stores", { timeout: 60_000 }, () => {
     )
     await stores("joe", subscription)
     const { stdout } = await runCli(["restore", "--from", from, "--nats", nats.url])
-    assert.match(stdout, /1 were not: other users have stored them since/)
+    assert.match(stdout, /1 was not: other users have stored them since/)
     assert.deepEqual(await endpointsOf("joe"), [subscription.endpoint])
   })
 

@@ -8,6 +8,7 @@ import { startNats, type TestNats } from "../support/nats.ts"
 import { startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type Service, startService } from "../support/service.ts"
+import { idOf } from "../support/users.ts"
 
 let nats: TestNats
 let push: Awaited<ReturnType<typeof startPushService>>
@@ -92,11 +93,17 @@ it("lets an operator list, show, publish and delete drafts by the command", asyn
   assert.equal((await cli("list")).stdout, "no drafts\n")
   const data = { data: { n: 1 }, to: { channels: ["news"] } }
   const { body } = await request("draft-put", { draft: "soon", data })
-  await request("draft-put", { draft: "late", data: { name: "Late\u001b[2J" } })
+  await request("draft-put", {
+    draft: "late",
+    data: { name: "Late\u001b[2J", to: { users: [idOf("ann")] } }
+  })
   const list = (await cli("list")).stdout
-  assert.match(list, /^DRAFT .*\nlate .*\nsoon .* news .*nats:billing\n$/)
+  assert.match(list, /^DRAFT .*\nlate .* 1 user .*\nsoon .* news .*nats:billing\n$/)
   assert.notInclude(list, "\u001b")
   assert.deepEqual(JSON.parse((await cli("show", "soon", "--json")).stdout), body.data)
+  const at = body.data.last_modified
+  const changed = `\nlast_modified   ${new Date(at).toISOString()} (--reviewed ${at})\n`
+  assert.include((await cli("show", "soon")).stdout, changed)
   const given = ["publish", "soon", "--source", "billing", "--reviewed"]
   const stale = await cli(...given, "1")
   assert.deepEqual([stale.code, stale.stdout], [1, ""])

@@ -85,7 +85,7 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     assert.deepInclude(await done(id), { test: true, delivered: 1 })
     const listed = await until(
       () => run("broadcast", "list"),
-      ({ stdout }) => stdout.includes("test, 1 users")
+      ({ stdout }) => stdout.includes("test, 1 user")
     )
     assert.match(listed.stdout, new RegExp(`^ *${id} `, "m"))
     const refused = await run("publish", ...test, "--channel", "news")

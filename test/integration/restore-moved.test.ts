@@ -53,8 +53,7 @@ it.each<
   ],
   [
     "a verb",
-    "0 subscriptions of 1 users were restored\n" +
-      "1 were not: other users have stored them since\n",
+    "0 subscriptions of 1 user were restored\n" + "1 was not: other users have stored them since\n",
     async (_, from) => {
       const args = ["restore", "--from", from, "--host", "127.0.0.1", "--nats", nats.url]
       return (await runCli(args, secretEnvironment)).stdout
@@ -122,15 +121,16 @@ describe("a browser that another user stored after its end", { timeout: 60_000 }
     else
       assert.equal((await call(gateway.url, "DELETE", `/subscriptions/${id}`, later)).status, 200)
     assert.equal(await restoreAt(earlier, id), 404)
-    const of = `${restored} subscriptions of ${1 + restored} users`
+    const of = restored === 1 ? "1 subscription of 2 users" : "0 subscriptions of 1 user"
     const causes = restored === 1 ? ": 1 gone" : ""
+    const were = restored === 1 ? "was" : "were"
     assert.equal(
       await restoreSince(from, "--dry-run"),
       `${of} would be restored${causes}\n1 would not be: other users have stored them since\n`
     )
     assert.equal(
       await restoreSince(from),
-      `${of} were restored${causes}\n1 were not: other users have stored them since\n`
+      `${of} ${were} restored${causes}\n1 was not: other users have stored them since\n`
     )
     assert.deepEqual(await endpointsOf(earlier), [])
     assert.deepEqual(await endpointsOf(later), restored ? [data.endpoint] : [])

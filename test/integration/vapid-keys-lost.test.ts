@@ -41,7 +41,7 @@ describe("a key that is given up", () => {
     }
     const needed = await keys(env, "retire", first)
     assert.equal(needed.code, 1)
-    assert.match(needed.stderr, /^bellcast: 1 subscriptions were made with this key/)
+    assert.match(needed.stderr, /^bellcast: 1 subscription was made with this key/)
     assert.equal(needed.stdout, "")
     assert.match((await keys(env, "retire", second, "--force")).stderr, /the current one/)
     assert.match((await keys(env, "retire", "nonsense")).stderr, /no such key/)

@@ -17,7 +17,7 @@ import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secre
 import { developmentSubject, keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { argument, jsonFlag, named, onOff, optional, ownSettings } from "../terminal/input.ts"
-import { failed, failedBy, note, noted, printRows } from "../terminal/output.ts"
+import { counted, failed, failedBy, note, noted, printRows } from "../terminal/output.ts"
 import { addToFile, allLines, changedLines, newParts, textOf } from "./env-file.ts"
 
 /** Prints fresh secrets. */
@@ -155,8 +155,8 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
   if (key?.state === "retired") return yield* failed("this key is retired already")
   if (count > 0 && !force) {
     return yield* failed(
-      `${count} subscriptions were made with this key; with --force every push to them ends ` +
-        "as dead, for the reason key-retired"
+      `${counted(count, "subscription")} ${count === 1 ? "was" : "were"} made with this key; ` +
+        "with --force each push to such a one ends as dead, for the reason key-retired"
     )
   }
   yield* Console.log(

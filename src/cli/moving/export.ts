@@ -22,7 +22,7 @@ import { noteErased } from "../nats/erased.ts"
 import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "../nats/users.ts"
 import { argument, named, onOff, optional } from "../terminal/input.ts"
-import { failed, note, type VerbFailed } from "../terminal/output.ts"
+import { counted, failed, note, type VerbFailed } from "../terminal/output.ts"
 import { everythingOf } from "./everything.ts"
 
 /** Users whose lists are in memory. */
@@ -153,7 +153,9 @@ const everything = Effect.fnUntraced(function* (given: Option.Option<string>) {
   return {
     only: user.user,
     lines: (write: Write) => everythingOf(user, (found) => write(printableJson(found))),
-    what: "messages and entries that name the user, some with endpoints and keys"
+    said: (count: number) =>
+      `${counted(count, "message or entry", "messages and entries")} with the user's name, ` +
+      "some with endpoints and keys"
   }
 })
 
@@ -162,7 +164,8 @@ const subscriptions = Effect.fnUntraced(function* (given: Option.Option<string>)
   return {
     only,
     lines: (write: Write) => exportAll(write, only),
-    what: "subscriptions; they are of use only with their private VAPID keys"
+    said: (count: number) =>
+      `${counted(count, "subscription")}; they are of use only with their private VAPID keys`
   }
 })
 
@@ -172,10 +175,10 @@ export const exportCommand = Command.make(
   flags,
   ({ all, file, terminal, user, ...nats }) =>
     Effect.gen(function* () {
-      const { lines, only, what } = yield* all ? everything(user) : subscriptions(user)
+      const { lines, only, said } = yield* all ? everything(user) : subscriptions(user)
       const count = yield* file === "-" ? toOutput(terminal, lines) : toFile(file, lines)
       if (only !== undefined) yield* noteErased(only)
-      yield* note(`${count} ${what}`)
+      yield* note(said(count))
     }).pipe(onNats(nats))
 ).pipe(
   Command.withDescription(

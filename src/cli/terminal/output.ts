@@ -71,8 +71,8 @@ export const isoOf = (millis: number | undefined): string | undefined =>
   millis === undefined ? undefined : new Date(millis).toISOString()
 
 /** A number with its noun. */
-export const counted = (count: number, noun: string): string =>
-  `${count} ${noun}${count === 1 ? "" : "s"}`
+export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
+  `${count} ${count === 1 ? noun : plural}`
 
 /** A word of a command that is printed for a shell. */
 export const shellWord = (text: string): string =>
