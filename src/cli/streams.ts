@@ -164,7 +164,7 @@ const sectionsWith = (historyDays: number): ReadonlyArray<Section> => [
   }
 ]
 
-/** By the setting where the command runs, which may be another one than that of the service. */
+/** The history is that of the setting here, which may differ from that of the service. */
 const sections = Effect.map(ownSettings("historyDays"), ({ historyDays }) =>
   sectionsWith(historyDays)
 )

@@ -101,7 +101,7 @@ interface Head extends Partial<Erased> {
   readonly pseudonym: UserToken
 }
 
-/** Who a user is, and whether there was an erasure. */
+/** The names of a user, and the erasure if there was one. */
 const headOf = (head: Head): ReadonlyArray<string> => {
   const { erased, id, pseudonym } = head
   return [
@@ -230,7 +230,7 @@ const eraseAll = Effect.fnUntraced(function* (users: ReadonlyArray<UserToken>) {
   }
 })
 
-/** What an erasure leaves, and what ends that. */
+/** A thing that an erasure leaves, and how that ends. */
 interface Rest {
   readonly what: string
   /** A command, or a time. */
@@ -243,7 +243,7 @@ const shownRest = {
   none: ""
 }
 
-/** What to say of a user who was erased just now. */
+/** The answer after an erasure. */
 const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Stored) {
   const { id, user } = given
   const until = isoOf(outcomesUntil(at))!

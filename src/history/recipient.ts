@@ -49,7 +49,7 @@ export const makeReason = Effect.fnUntraced(function* (user: UserToken, seq: num
     return undefined
   })
 
-  /** What the user had when a broadcast started. */
+  /** The reason by the registrations and devices that the user had at the start. */
   const had = Effect.fnUntraced(function* (
     { origin, pushes, standing }: ForUser,
     to: Recipients,

@@ -1,4 +1,4 @@
-// What verbs say of a user who was erased: when that was, and what is left to see.
+// The erasure of a user in the output of verbs: when that was, and what is left to see.
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { erasureOf } from "#history/past.ts"
@@ -28,7 +28,7 @@ export const erasedSince = Effect.fnUntraced(function* (user: UserToken, since: 
   return found
 })
 
-/** In words, of a user: when, and where the rest is. */
+/** The erasure of a user in words: when, and where the rest is. */
 export const erasedText = ({ erased, outcomes_until: until }: Erased, user: UserToken): string => {
   const seen = `bellcast audit BROADCAST --user ${user}`
   const rest =
