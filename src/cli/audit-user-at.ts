@@ -8,9 +8,9 @@ import { demandInHistory, type Moment } from "#history/past.ts"
 import { makeReason, type Reason } from "#history/recipient.ts"
 import { streams } from "#streams/index.ts"
 import { type Filters, ofBroadcast, selected } from "./audit-user.ts"
-import { erasedSince, printErased } from "./nats/erased.ts"
+import { printToUser } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
-import { isoOf, printMore, printRows } from "./terminal/output.ts"
+import { isoOf, printMore } from "./terminal/output.ts"
 
 /**
  * Prints the broadcasts before a moment that could go to a user, of the weeks before it unless the
@@ -35,9 +35,7 @@ export const auditUserAt = Effect.fnUntraced(function* (
   const rows = yield* Effect.forEach(found, (each) =>
     Effect.map(reason(each), (why) => ({ ...ofBroadcast(each), ...why, ...outcomesOf(each) }))
   )
-  const isErased = (yield* erasedSince(user, since)) !== undefined
-  if (rows.length > 0 || !isErased) yield* printRows(json, rows, shown)
-  yield* printErased(json, user, since)
+  yield* printToUser(json, rows, shown, { since, user })
   if (isMore) yield* printMore(json, found.length)
 })
 

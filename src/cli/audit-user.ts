@@ -15,7 +15,7 @@ import { streams } from "#streams/index.ts"
 import { filters, parseRegistration, subjects } from "#streams/subjects.ts"
 import { channelToken, decodeToken, isDirect, type UserToken } from "#streams/tokens.ts"
 import { demandBroadcast } from "./nats/broadcasts.ts"
-import { printErased } from "./nats/erased.ts"
+import { printToUser } from "./nats/erased.ts"
 import { userGiven } from "./nats/users.ts"
 import { isoOf, nextBefore, printMore, printRows } from "./terminal/output.ts"
 
@@ -42,13 +42,13 @@ export const auditUser = Effect.fnUntraced(function* (
   const { isMore, rows: found } = yield* broadcast === undefined
     ? selected(user, filters, now)
     : single(broadcast, user)
-  const rows = yield* Effect.forEach(found, yield* makeRows(user, now))
-  yield* printRows(json, rows.flat(), shown)
-  if (broadcast !== undefined) return
-  yield* printErased(json, user, sinceOf(filters, now))
+  const rows = (yield* Effect.forEach(found, yield* makeRows(user, now))).flat()
+  if (broadcast !== undefined) return yield* printRows(json, rows, shown)
+  const since = sinceOf(filters, now)
+  yield* printToUser(json, rows, shown, { since, user })
   if (Option.isNone(filters.channel)) yield* printOthers(user, filters, now, json)
   const last = found.at(-1)?.origin.stored.at ?? 0
-  if (isMore) yield* printMore(json, found.length, nextBefore(last, sinceOf(filters, now)))
+  if (isMore) yield* printMore(json, found.length, nextBefore(last, since))
 })
 
 /** Prints what operators changed and looked at. */

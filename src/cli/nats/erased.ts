@@ -5,7 +5,7 @@ import { erasureOf } from "#history/past.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
 import type { UserToken } from "#streams/tokens.ts"
-import { note } from "../terminal/output.ts"
+import { note, printRows, type Shown } from "../terminal/output.ts"
 
 /** Times are in milliseconds since the epoch. */
 export interface Erased {
@@ -48,15 +48,18 @@ export const noteErased = Effect.fnUntraced(function* (user: UserToken) {
 })
 
 /**
- * Prints, below broadcasts to a user since a time, that the user was erased: broadcasts to channels
- * are missing then. `json`: as a line of JSON.
+ * Prints broadcasts to a user since a time, and below them that the user was erased: broadcasts to
+ * channels are missing then. `json`: as lines of JSON.
  */
-export const printErased = Effect.fnUntraced(function* (
+export const printToUser = Effect.fnUntraced(function* <R>(
   json: boolean,
-  user: UserToken,
-  since: number
+  rows: ReadonlyArray<R>,
+  shown: Shown<R>,
+  { since, user }: { readonly since: number; readonly user: UserToken }
 ) {
   const found = yield* erasedSince(user, since)
+  // Without rows the table says that there was no broadcast, which nobody knows then.
+  if (rows.length > 0 || found === undefined) yield* printRows(json, rows, shown)
   if (found === undefined) return
   const text = `${missing}.\nthe user was erased ${erasedText(found, user)}`
   yield* Console.log(json ? JSON.stringify({ ...found, why: missing }) : text)

@@ -40,7 +40,7 @@ export const nextBefore = (last: number, since: number): string | undefined =>
 export const tableOr = <R>(rows: ReadonlyArray<R>, { cellsOf, heading, none }: Shown<R>): string =>
   rows.length === 0 ? none : table(heading, rows.map(cellsOf))
 
-interface Shown<R> {
+export interface Shown<R> {
   readonly heading: ReadonlyArray<string>
   readonly cellsOf: (row: R) => ReadonlyArray<Cell>
   /** The line in the place of a table without rows. */
