@@ -154,8 +154,8 @@ const everything = Effect.fnUntraced(function* (given: Option.Option<string>) {
     only: user.user,
     lines: (write: Write) => everythingOf(user, (found) => write(printableJson(found))),
     said: (count: number) =>
-      `${counted(count, "message or entry", "messages and entries")} with the user's name, ` +
-      "some with endpoints and keys"
+      counted(count, "message or entry names", "messages and entries name") +
+      " the user, some with endpoints and keys"
   }
 })
 
