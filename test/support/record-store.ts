@@ -185,9 +185,13 @@ export const recordStore = async (): Promise<KeptStore> => {
   const redrivable = await publishAll(service.url, admin)
   const { body } = await call(service.url, "GET", "/broadcasts", "operator")
   const ids = body.data.map(({ id }: { readonly id: string }) => id)
+  const atRest = () =>
+    settled(async () => JSON.stringify(await entriesOf(admin)), 3_000, patienceMillis)
+  // The tally adds the pushes of a channel a second after the broadcast has finished.
+  await atRest()
   const views = await viewsOf(service.url, wantedViews(ids))
   // Looks are stored, and what the projector deletes is deleted, before the service stops.
-  await settled(async () => JSON.stringify(await entriesOf(admin)), 3_000, patienceMillis)
+  await atRest()
   await service.stop()
   await append(nats.url, appendEnds)
   return {
