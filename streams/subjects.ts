@@ -46,6 +46,8 @@ export const subjects = {
   /** The final counts of a broadcast. */
   finished: (channel: ChannelToken, broadcast: number) =>
     `bellcast.evt.finished.${channel}.${broadcast}`,
+  /** The pushes of a channel by final counts that are gone, or may go. */
+  summed: (channel: ChannelToken) => `bellcast.evt.summed.${channel}`,
   /** The gateway offers this VAPID public key (base64url) to browsers from here on. */
   adopted: (publicKey: string) => `bellcast.evt.adopted.${publicKey}`,
   /** The gateway derives user ids with the secret of this fingerprint from here on. */
@@ -109,6 +111,8 @@ export const filters = {
   broadcasts: "bellcast.cmd.broadcast.>",
   states: "bellcast.evt.state.*",
   finished: "bellcast.evt.finished.>",
+  finishedIn: (channel: ChannelToken) => `bellcast.evt.finished.${channel}.*`,
+  summed: "bellcast.evt.summed.*",
   rejected: "bellcast.evt.rejected.*",
   adopted: "bellcast.evt.adopted.*",
   plans: "bellcast.plan.>",
@@ -131,7 +135,7 @@ export const filters = {
   deadLettersOf: (broadcast: number) => `bellcast.dead.*.${broadcast}.>`
 } as const
 
-/** The tokens after the kind in the subject of a command; none where it has another form. */
+/** The tokens after the kind in a subject of LOG; none where it has another form. */
 const tokensOf = (subject: string, kind: string, count: number): ReadonlyArray<string> => {
   const [, , found, ...tokens] = subject.split(".")
   return found === kind && tokens.length === count ? tokens : []
@@ -197,6 +201,22 @@ export const parseBroadcast = (
 export const parseState = (subject: string): number | undefined => {
   const broadcast = Number(/^bellcast\.evt\.state\.([1-9]\d*)$/.exec(subject)?.[1])
   return Number.isSafeInteger(broadcast) ? broadcast : undefined
+}
+
+/** Channel and broadcast of the subject of final counts. */
+export const parseFinished = (
+  subject: string
+): { readonly channel: ChannelToken; readonly broadcast: number } | undefined => {
+  const [channel, broadcast = ""] = tokensOf(subject, "finished", 2)
+  return isPlace(channel) && /^[1-9]\d*$/.test(broadcast)
+    ? { channel, broadcast: Number(broadcast) }
+    : undefined
+}
+
+/** The channel of the subject of the sum of its final counts. */
+export const parseSummed = (subject: string): ChannelToken | undefined => {
+  const [channel] = tokensOf(subject, "summed", 1)
+  return isChannelToken(channel) ? channel : undefined
 }
 
 /**

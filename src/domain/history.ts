@@ -245,8 +245,6 @@ interface BroadcastPast {
   readonly changes: ReadonlyArray<Past>
   /** Final counts, or the fact that it was rejected. */
   readonly end: Past
-  /** Whether the pushes of a channel are the sum of these final counts and others. */
-  readonly isCounted: boolean
   readonly before: number
 }
 
@@ -258,11 +256,9 @@ export const unneededOfBroadcast = ({
   before,
   changes,
   end,
-  isCounted,
   origin,
   parts
 }: BroadcastPast): ReadonlyArray<number> => {
   const all = [origin, ...parts, ...changes, end]
-  if (!all.every(({ at }) => at < before)) return []
-  return (isCounted ? all.slice(0, -1) : all).map(({ seq }) => seq)
+  return all.every(({ at }) => at < before) ? all.map(({ seq }) => seq) : []
 }

@@ -1,4 +1,4 @@
-// Outcomes of pushes: their fates, the messages that record them, and the counts of channels. Pure.
+// Outcomes of pushes: their fates, the messages that record them, and the pushes of channels. Pure.
 import * as Schema from "effect/Schema"
 import { MinimumRevisions, sinceOf } from "./job.ts"
 import { StoredReason } from "./reason.ts"
@@ -157,6 +157,13 @@ interface Counted {
   readonly lastModified: number
 }
 
+/** The final counts of a broadcast: its progress has these members. */
+export interface FinalCounts extends Counted {
+  readonly delivered: number
+  readonly seq: number
+  readonly shards: number
+}
+
 /** Of the outcome stored at `seq`. `counted`: the progress with this outcome. */
 export const deliveredOf = (
   { at, results }: Outcome,
@@ -170,9 +177,7 @@ export const deliveredOf = (
 })
 
 /** Of all outcomes of a broadcast, by its final counts. */
-export const deliveredInAll = (
-  counts: Counted & { readonly delivered: number; readonly seq: number }
-): Delivered => ({
+const deliveredInAll = (counts: FinalCounts): Delivered => ({
   since: sinceOf(counts),
   seq: counts.seq,
   delivered: counts.delivered,
@@ -195,4 +200,66 @@ export const addPushes = (
     pushes: pushes.pushes + delivered,
     lastModified: Math.max(pushes.lastModified, at)
   }
+}
+
+/**
+ * Whether final counts are a term of the pushes of a channel that began at `since`. A broadcast
+ * without shards has no outcomes, and the bucket counts outcomes only.
+ */
+export const isCounted = (counts: FinalCounts, since: number): boolean =>
+  counts.shards > 0 && sinceOf(counts) >= since
+
+/**
+ * The pushes of a channel, since it began at `since`, by all final counts that LOG stored up to the
+ * sequence `upTo`. These may be gone, or not yet: whoever adds up pushes takes the sum in their
+ * place. The other members are those of `ChannelPushes`.
+ */
+export const ChannelSummed = Schema.Struct({
+  since: Schema.Int,
+  upTo: Schema.Int,
+  pushes: Schema.Int,
+  seq: Schema.Int,
+  lastModified: Schema.Int
+})
+export type ChannelSummed = typeof ChannelSummed.Type
+
+/** The sum of a channel that began at `since`: that of an earlier begin is forgotten. */
+export const sumSince = (sum: ChannelSummed | undefined, since: number): ChannelSummed =>
+  sum?.since === since ? sum : { since, upTo: since, pushes: 0, seq: 0, lastModified: 0 }
+
+/**
+ * A sum with the next final counts of its channel, which LOG has at the sequence `upTo`. Undefined:
+ * the message there is malformed.
+ */
+export const evolveSum = (
+  sum: ChannelSummed,
+  counts: FinalCounts | undefined,
+  upTo: number
+): ChannelSummed => {
+  if (counts === undefined || !isCounted(counts, sum.since)) return { ...sum, upTo }
+  const { v: _, ...pushes } = addPushes({ v: 1, ...sum }, deliveredInAll(counts))
+  return { ...pushes, upTo }
+}
+
+/** Final counts as LOG has them at the sequence `seq`. */
+interface StoredCounts {
+  readonly seq: number
+  readonly counts: FinalCounts
+}
+
+/** Pushes with those of final counts, unless the sum of their channel has these. */
+export const withFinal = (
+  pushes: ChannelPushes,
+  sum: ChannelSummed | undefined,
+  { counts, seq }: StoredCounts
+): ChannelPushes => {
+  const { since } = pushes
+  const isSummed = sum?.since === since && seq <= sum.upTo
+  return isSummed || !isCounted(counts, since) ? pushes : addPushes(pushes, deliveredInAll(counts))
+}
+
+/** Pushes with those of the sum of their channel, unless it has begun anew since. */
+export const withSum = (pushes: ChannelPushes, sum: ChannelSummed): ChannelPushes => {
+  const { lastModified: at, pushes: delivered, seq, since } = sum
+  return since === pushes.since ? addPushes(pushes, { since, seq, delivered, at }) : pushes
 }

@@ -13,6 +13,7 @@ import {
   unneededOfRegistration,
   unneededOfUser
 } from "#domain/history.ts"
+import { isCounted } from "#domain/outcome.ts"
 import { isBegun } from "#domain/registration.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { emptyList, isBlank, type SubscriptionList } from "#domain/subscription/subscription.ts"
@@ -22,7 +23,13 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
-import { filters, parseRegistration, parseSubscription, subjects } from "#streams/subjects.ts"
+import {
+  filters,
+  parseRegistration,
+  parseSubscription,
+  parseSummed,
+  subjects
+} from "#streams/subjects.ts"
 import { type ChannelToken, isDirect, type UserToken } from "#streams/tokens.ts"
 
 /** Tombstones of a user that LOG does not say any more. */
@@ -34,6 +41,13 @@ export interface Forgotten {
   readonly removed: Readonly<Record<string, number>>
 }
 
+/** Final counts that LOG has up to a sequence, of a channel that began at `since`. */
+export interface Summed {
+  readonly channel: ChannelToken
+  readonly since: number
+  readonly upTo: number
+}
+
 export interface Unneeded {
   readonly what: "subscriptions" | "registrations" | "broadcasts" | "rejections"
   /** In the order in which they may be deleted. */
@@ -42,6 +56,8 @@ export interface Unneeded {
   readonly forgotten?: Forgotten
   /** What the counts of this channel rest on is kept first, up to this sequence. */
   readonly counted?: { readonly channel: ChannelToken; readonly upTo: number }
+  /** The sum of these is stored first: until it is, nothing of this goes. */
+  readonly summed?: Summed
 }
 
 /** Messages of one subject that are read. Of a longer subject everything stays. */
@@ -63,6 +79,8 @@ export const unneededWith = Effect.fnUntraced(function* (
   if (place !== undefined) return yield* ofRegistration(subject, place.channel, before)
   if (message.type === "broadcast.finished" || message.type === "broadcast.rejected")
     return yield* ofBroadcast(stored, message.broadcast, before)
+  const channel = parseSummed(subject)
+  if (channel !== undefined) return yield* ofSum(stored, channel)
   if (message.type !== "command.rejected") return undefined
   const command = yield* (yield* EventLog).at("log", message.command)
   if (command !== undefined) return undefined
@@ -215,20 +233,28 @@ const restsOf = Effect.fnUntraced(function* (channel: ChannelToken) {
 const ofBroadcast = Effect.fnUntraced(function* (end: Stored, broadcast: number, before: number) {
   const messages: Array<Stored> = []
   const going = new Set<number>()
+  /** Of the last final counts: a redrive is on the channel of what it redrives, and later. */
+  let summed: Summed | undefined
   let next: { readonly end: Stored; readonly broadcast: number } | undefined = { end, broadcast }
   while (next !== undefined) {
     const found: Ended | undefined = yield* ended(next.end, next.broadcast, before, going)
     if (found === undefined) break
     messages.push(...found.messages)
     going.add(next.broadcast)
+    summed ??= found.summed
     next = found.former
   }
   if (messages.length === 0) return undefined
-  return { what: "broadcasts", messages } satisfies Unneeded
+  return {
+    what: "broadcasts",
+    messages,
+    ...(summed !== undefined && { summed })
+  } satisfies Unneeded
 })
 
 interface Ended {
   readonly messages: ReadonlyArray<Stored>
+  readonly summed: Summed | undefined
   readonly former: { readonly end: Stored; readonly broadcast: number } | undefined
 }
 
@@ -242,21 +268,21 @@ const ended = Effect.fnUntraced(function* (
   const origin = yield* originOf(broadcast)
   // A part of a broadcast without its message was deleted: the process ended half-way.
   if (changes === undefined || origin === undefined) return undefined
-  if ((yield* isDraftLeft(origin.stored)) || (yield* isInWork(origin))) return undefined
+  if ((yield* isDraftLeft(origin.stored)) || (yield* isInWork(origin.channel, broadcast)))
+    return undefined
   const named = [origin.stored, ...changes].flatMap(({ message }) =>
     "parts" in message ? (message.parts ?? []) : []
   )
   const rests = new Set([...named, ...changes.map(({ seq }) => seq)])
   if (rests.size > 0 && (yield* isRedriven(origin, rests, going))) return undefined
   const parts = yield* partsAt(named)
-  const isCounted = yield* areCounted(origin.channel, end)
-  const seqs = unneededOfBroadcast({
-    origin: origin.stored,
-    ...{ parts, changes, end, isCounted, before }
-  })
+  const seqs = unneededOfBroadcast({ origin: origin.stored, parts, changes, end, before })
   if (seqs.length === 0) return undefined
-  const messages = inOrder([origin.stored, ...parts, ...changes, end], seqs)
-  const found: Ended = { messages, former: yield* formerOf(origin) }
+  const found: Ended = {
+    messages: inOrder([origin.stored, ...parts, ...changes, end], seqs),
+    summed: yield* summedWith(origin.channel, end),
+    former: yield* formerOf(origin)
+  }
   return found
 })
 
@@ -268,10 +294,10 @@ const isDraftLeft = Effect.fnUntraced(function* ({ header }: Stored) {
 })
 
 /** Whether WORK has the plan of a broadcast, or outcomes. */
-const isInWork = Effect.fnUntraced(function* ({ channel, stored: { seq } }: Origin) {
+export const isInWork = Effect.fnUntraced(function* (channel: ChannelToken, broadcast: number) {
   const { following, last } = yield* EventLog
-  if ((yield* last("work", subjects.plan(channel, seq))) !== undefined) return true
-  const outcomes = filters.outcomesIn(channel, seq)
+  if ((yield* last("work", subjects.plan(channel, broadcast))) !== undefined) return true
+  const outcomes = filters.outcomesIn(channel, broadcast)
   return (yield* following("work", outcomes, { from: 1, limit: 1 })).length > 0
 })
 
@@ -302,12 +328,26 @@ const partsAt = Effect.fnUntraced(function* (sequences: ReadonlyArray<number>) {
   return found.flatMap((each) => (each?.subject === subjects.part ? [each] : []))
 })
 
-/** Whether final counts are a term of the pushes of a channel that began before. */
-const areCounted = Effect.fnUntraced(function* (channel: ChannelToken, { message }: Stored) {
-  if (isDirect(channel) || message.type !== "broadcast.finished") return false
+/** The present begin of a channel; undefined: nobody is registered. */
+const beginOf = Effect.fnUntraced(function* (channel: ChannelToken) {
   const begin = yield* (yield* Buckets).get("channels", keys.channelBegin(channel))
-  const { broadcast, since = broadcast } = message
-  return begin !== undefined && Math.max(broadcast, since) >= begin.value.since
+  return begin?.value.since
+})
+
+/** The final counts up to these; undefined: these are no term of the pushes of a channel. */
+const summedWith = Effect.fnUntraced(function* (channel: ChannelToken, { message, seq }: Stored) {
+  if (isDirect(channel) || message.type !== "broadcast.finished") return undefined
+  const since = yield* beginOf(channel)
+  if (since === undefined || !isCounted(message, since)) return undefined
+  return { channel, since, upTo: seq } satisfies Summed
+})
+
+/** A sum goes once its channel has begun anew, or nobody is registered. */
+const ofSum = Effect.fnUntraced(function* (stored: Stored, channel: ChannelToken) {
+  const { message } = stored
+  if (message.type !== "channel.summed" || message.since === (yield* beginOf(channel)))
+    return undefined
+  return { what: "broadcasts", messages: [stored] } satisfies Unneeded
 })
 
 /** The broadcast that another one redrives, with its end. */

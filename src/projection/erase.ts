@@ -5,7 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import { overIn } from "#domain/erasure.ts"
-import { isBegun, noCounts, registeredSince } from "#domain/registration.ts"
+import { noCounts, registeredSince } from "#domain/registration.ts"
 import { endpointHash, lastOwnerOf, noOwners, withOwner } from "#domain/subscription/owners.ts"
 import { emptyList } from "#domain/subscription/subscription.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
@@ -15,8 +15,8 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseErasure, parseRegistration, subjects } from "#streams/subjects.ts"
-import type { ChannelToken } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { keepBegins } from "./channel-sums.ts"
 import { deleteLetters } from "./letters.ts"
 import type { Erasure, Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
@@ -218,41 +218,6 @@ const messagesOver = Effect.fnUntraced(function* ({ log }: Sets, { command, user
   })
   const bySubject = Map.groupBy(found, ({ subject }) => subject)
   return { ids, over: [...bySubject.values()].flatMap((all) => overIn(all, command)) }
-})
-
-/** A message of a channel, as its place in LOG. */
-interface Counted {
-  readonly channel: ChannelToken
-  readonly upTo: number
-}
-
-/**
- * Stores what the counts of channels with other users rest on in these messages and those before
- * them, so that these may go. A message of this for each channel is enough: it says what the former
- * one said.
- */
-export const keepBegins = Effect.fnUntraced(function* (sets: Sets, all: ReadonlyArray<Counted>) {
-  for (const [channel, some] of Map.groupBy(all, (each) => each.channel))
-    yield* keepBegin(sets, channel, Math.max(...some.map(({ upTo }) => upTo)))
-})
-
-const keepBegin = Effect.fnUntraced(function* (
-  { log }: Sets,
-  channel: ChannelToken,
-  wanted: number
-) {
-  const { get } = yield* Buckets
-  const counts = (yield* get("channels", keys.channelRegistrations(channel)))?.value
-  const begin = (yield* get("channels", keys.channelBegin(channel)))?.value
-  if (!isBegun(counts, begin) || counts.registrations === 0) return
-  const { lastModified, seq: upTo, since } = counts
-  const subject = subjects.begun(channel)
-  const kept = (yield* log.last("log", subject))?.message
-  if (kept?.type === "channel.begun" && kept.since === since && kept.upTo >= wanted) return
-  const body = { lastModified, since, upTo }
-  const { seq } = yield* log.append("log", { subject, type: "channel.begun", body })
-  const former = yield* log.following("log", subject, { from: 1, limit: readAtOnce })
-  for (const each of former) if (each.seq < seq) yield* log.remove(each.seq)
 })
 
 /** Has the entries of registrations removed that are over, and waits until they are. */

@@ -17,7 +17,7 @@ import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { logMessageDeleted } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
-import { keepBegins } from "./erase.ts"
+import { keepBegins, keepSums } from "./channel-sums.ts"
 import type { Sets } from "./sets.ts"
 
 /** Between two looks. */
@@ -98,16 +98,16 @@ const trimBefore = Effect.fnUntraced(function* <E, R>(
 
 /**
  * Sequences to delete, in their order, and the last message that was looked at. The buckets have
- * lost before what they said, and LOG has what the counts of channels rest on.
+ * lost before what they said, and LOG has what the counts and pushes of channels rest on.
  */
 const dueAmong = Effect.fnUntraced(function* (
   sets: Sets,
   messages: ReadonlyArray<Stored>,
   before: number
 ) {
+  const unneeded: Array<Unneeded> = []
   const due = new Set<number>()
   const seen = new Set<string>()
-  const unneeded: Array<Unneeded> = []
   let lookedUpTo: number | undefined
   for (const stored of messages) {
     if (due.size >= deletingMax) break
@@ -127,7 +127,13 @@ const dueAmong = Effect.fnUntraced(function* (
     sets,
     unneeded.flatMap(({ counted }) => counted ?? [])
   )
-  return { deleting: [...due], lookedUpTo }
+  const areSummed = yield* keepSums(
+    sets,
+    unneeded.flatMap(({ summed }) => summed ?? [])
+  )
+  const going = unneeded.filter(({ summed }) => summed === undefined || areSummed(summed))
+  const deleting = new Set(going.flatMap((each) => each.messages.map(({ seq }) => seq)))
+  return { deleting: [...deleting], lookedUpTo }
 })
 
 const deleteAll = Effect.fnUntraced(function* (sequences: ReadonlyArray<number>) {

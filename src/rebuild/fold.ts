@@ -1,9 +1,15 @@
 // Folds LOG and WORK into buckets of this process, with the same values that the service stores.
 // LOG has subscriptions, registrations and their counts. WORK has progress and pushes of the last
-// weeks; for older broadcasts LOG has the final counts.
+// weeks; for older broadcasts LOG has the final counts, and sums of the oldest.
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
-import { addPushes, type Delivered, deliveredInAll, pushesSince } from "#domain/outcome.ts"
+import {
+  type ChannelPushes,
+  type ChannelSummed,
+  pushesSince,
+  withFinal,
+  withSum
+} from "#domain/outcome.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Follower } from "#nats/follower/follower.ts"
@@ -15,12 +21,13 @@ import type { StreamKey } from "#nats/stream/append.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { passedOver, type Stored } from "#nats/stream/stored.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
+import { type Final, finalIn, sumIn } from "#projection/channel-sums.ts"
 import { EndedMillis } from "#projection/forget.ts"
 import { start as startProjector } from "#projection/projector.ts"
 import { keys, metaKey } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
-import { filters, parseOfBroadcast, subjects } from "#streams/subjects.ts"
+import { filters, parseOfBroadcast } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { start as startTally } from "#tally/tally.ts"
 import { failed, reach } from "./notes.ts"
@@ -37,13 +44,14 @@ export const foldStreams = Effect.fnUntraced(function* (lastWork: number, taken:
 })
 
 /**
- * The final counts of broadcasts that WORK has no longer or not to their end, the commands that the
- * projector rejected, and the revisions that jobs of WORK wait for.
+ * The final counts of broadcasts that WORK has no longer or not to their end, their sums, the
+ * commands that the projector rejected, and the revisions that jobs of WORK wait for.
  */
 const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   const log = yield* EventLog
   const planned = new Set<number>()
-  const facts: Array<Fact> = []
+  const finals: Array<Final> = []
+  const sums = new Map<ChannelToken, ChannelSummed>()
   /** The revisions that jobs in WORK wait for. */
   let [subscriptions, registrations] = [0, 0]
   yield* log.replay("work", [filters.plans], ({ message }) => {
@@ -52,15 +60,20 @@ const readHistory = Effect.fnUntraced(function* (lastWork: number) {
     subscriptions = Math.max(subscriptions, message.floor.subscriptions)
     registrations = Math.max(registrations, message.floor.registrations)
   })
-  yield* log.replay("log", [filters.finished], ({ message, subject }) => {
-    if (message.type !== "broadcast.finished") return
+  yield* log.replay("log", [filters.summed], (stored) => {
+    const found = sumIn(stored)
+    if (found === undefined) return
+    const { channel, sum } = found
+    sums.set(channel, { ...sum, seq: Math.min(sum.seq, lastWork) })
+  })
+  yield* log.replay("log", [filters.finished], (stored) => {
+    const final = finalIn(stored)
+    if (final === undefined) return
+    const { broadcast, delivered, lastModified, seq, shards, since } = final.counts
     // WORK counts it, unless it was copied before the broadcast was finished.
-    if (planned.has(message.broadcast) && message.seq <= lastWork) return
-    const channel = subject.split(".").at(-2) as ChannelToken
-    if (subjects.finished(channel, message.broadcast) !== subject) return
-    const { broadcast, shards } = message
-    const delivered = deliveredInAll({ ...message, seq: Math.min(message.seq, lastWork) })
-    facts.push({ broadcast, channel, delivered, shards })
+    if (planned.has(broadcast) && seq <= lastWork) return
+    const counts = { broadcast, delivered, lastModified, seq: Math.min(seq, lastWork), shards }
+    finals.push({ ...final, counts: since === undefined ? counts : { ...counts, since } })
   })
   /**
    * Reasons by sequence. A rebuild passes over them, too: it would die on those that the projector
@@ -70,27 +83,19 @@ const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   yield* log.replay("log", [filters.rejected], ({ message }) => {
     if (message.type === "command.rejected") rejected.set(message.command, message.reason)
   })
-  return { facts, rejected, floors: { subscriptions, registrations } }
+  return { finals, sums, rejected, floors: { subscriptions, registrations } }
 })
 type History = Effect.Success<ReturnType<typeof readHistory>>
 
-/** The needed part of the final counts of a broadcast: LOG has those of all ever sent. */
-interface Fact {
-  readonly broadcast: number
-  readonly channel: ChannelToken
-  readonly delivered: Delivered
-  readonly shards: number
-}
-
 /** Folds the streams, up to their present ends. */
 const foldAll = Effect.fnUntraced(function* (
-  { facts, rejected }: Pick<History, "facts" | "rejected">,
+  { finals, rejected, sums }: Pick<History, "finals" | "rejected" | "sums">,
   taken: number
 ) {
   const folded = yield* makeDiskBuckets
   const ended = yield* makeEnded
   // Skip what WORK still has of a broadcast whose plan has expired: its final counts include it.
-  const forgotten = new Set(facts.map(({ broadcast }) => broadcast))
+  const forgotten = new Set(finals.map(({ counts }) => counts.broadcast))
   const counted = (stored: Stored) =>
     forgotten.has(parseOfBroadcast(stored.subject)?.broadcast ?? 0) ? undefined : stored
   yield* Effect.gen(function* () {
@@ -104,7 +109,10 @@ const foldAll = Effect.fnUntraced(function* (
       // The service logged these broadcasts when they finished.
       Effect.provideService(References.MinimumLogLevel, "Warn")
     )
-    yield* Effect.forEach(facts, restore, { discard: true })
+    // The pushes of broadcasts whose messages in WORK have expired.
+    for (const final of finals)
+      yield* restore(final.channel, (pushes) => withFinal(pushes, sums.get(final.channel), final))
+    for (const [channel, sum] of sums) yield* restore(channel, (pushes) => withSum(pushes, sum))
     if (taken > 0) yield* noteTaken(taken)
   }).pipe(Effect.provideService(Buckets, folded.buckets), Effect.provideService(Watermark, silent))
   return folded
@@ -162,18 +170,19 @@ const replayInto = Effect.fnUntraced(function* (
   yield* buckets.put(checkpoint, metaKey, { v: 1, seq: last.seq, ...checked }, meta?.revision ?? 0)
 })
 
-/** Adds the pushes of a broadcast whose messages in WORK have expired. */
-const restore = Effect.fnUntraced(function* ({ channel, delivered, shards }: Fact) {
+/** Changes the pushes of a channel, unless it was forgotten. */
+const restore = Effect.fnUntraced(function* (
+  channel: ChannelToken,
+  more: (pushes: ChannelPushes) => ChannelPushes
+) {
   const bucket = yield* Buckets
-  // A broadcast without shards has no outcomes, and the bucket counts outcomes only.
-  if (shards === 0) return
   const counted = yield* bucket.get("channels", keys.channelRegistrations(channel))
-  // The channel was forgotten since, or has begun anew.
-  if (counted === undefined || delivered.since < counted.value.since) return
+  if (counted === undefined) return
   const key = keys.channelPushes(channel)
   const entry = yield* bucket.get("channels", key)
   const before = pushesSince(entry?.value, counted.value.since)
-  yield* bucket.put("channels", key, addPushes(before, delivered), entry?.revision ?? 0)
+  const after = more(before)
+  if (after !== before) yield* bucket.put("channels", key, after, entry?.revision ?? 0)
 })
 
 /** Notes for later starts that LOG counts outcomes which WORK lacks. */

@@ -12,7 +12,13 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
-import { addPushes, type ChannelPushes, deliveredInAll, emptyPushes } from "#domain/outcome.ts"
+import {
+  type ChannelPushes,
+  type ChannelSummed,
+  emptyPushes,
+  withFinal,
+  withSum
+} from "#domain/outcome.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Follower } from "#nats/follower/follower.ts"
@@ -21,6 +27,7 @@ import { Buckets } from "#nats/kv/bucket.ts"
 import { type DiskBuckets, makeDiskBuckets } from "#nats/kv/disk-buckets.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { passedOver, type Stored } from "#nats/stream/stored.ts"
+import { finalIn, sumIn } from "#projection/channel-sums.ts"
 import { start as startProjector } from "#projection/projector.ts"
 import { type BucketName, keys } from "#streams/buckets.ts"
 import { type FollowerName, followers } from "#streams/followers.ts"
@@ -223,24 +230,33 @@ const goOnIn = Effect.fnUntraced(function* (
   return upTo
 })
 
-/** The pushes of broadcasts whose plan was not folded: WORK has it no more. */
+/**
+ * The pushes of broadcasts whose plan was not folded: WORK has it no more. Sums are read first, to
+ * the end of LOG. A sum that comes later lets final counts go that this reading may lack: `verify`
+ * then sees that old messages were deleted.
+ */
 const readExpired = Effect.fnUntraced(function* ({ buckets, log, planned }: State, upTo: number) {
   const expired = new Map<ChannelToken, ChannelPushes>()
-  yield* log.readOn("log", [filters.finished], { after: 0, upTo }, ({ message, subject }) => {
-    if (message.type !== "broadcast.finished") return
-    const { broadcast, shards } = message
-    const delivered = deliveredInAll(message)
-    // A broadcast without shards has no outcomes, and the bucket counts outcomes only.
-    if (planned.broadcasts.has(broadcast) || shards === 0) return
-    const channel = subject.split(".").at(-2) as ChannelToken
-    if (subjects.finished(channel, broadcast) !== subject) return
-    return Effect.map(buckets.get("channels", keys.channelRegistrations(channel)), (count) => {
-      // The channel was forgotten since, or has begun anew.
-      if (count === undefined || delivered.since < count.value.since) return
+  const add = (channel: ChannelToken, more: (pushes: ChannelPushes) => ChannelPushes) =>
+    Effect.map(buckets.get("channels", keys.channelRegistrations(channel)), (count) => {
+      // The channel was forgotten since.
+      if (count === undefined) return
       const before = expired.get(channel) ?? emptyPushes(count.value.since)
-      expired.set(channel, addPushes(before, delivered))
+      const after = more(before)
+      if (after !== before) expired.set(channel, after)
     })
+  const sums = new Map<ChannelToken, ChannelSummed>()
+  const all = { after: 0, upTo: Number.POSITIVE_INFINITY }
+  yield* log.readOn("log", [filters.summed], all, (stored) => {
+    const found = sumIn(stored)
+    if (found !== undefined) sums.set(found.channel, found.sum)
   })
+  yield* log.readOn("log", [filters.finished], { after: 0, upTo }, (stored) => {
+    const final = finalIn(stored)
+    if (final === undefined || planned.broadcasts.has(final.counts.broadcast)) return
+    return add(final.channel, (pushes) => withFinal(pushes, sums.get(final.channel), final))
+  })
+  for (const [channel, sum] of sums) yield* add(channel, (pushes) => withSum(pushes, sum))
   return expired
 })
 

@@ -13,7 +13,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { type Beside, essenceOf } from "#rebuild/rules.ts"
 import type { BucketName } from "#streams/buckets.ts"
 import { filters, subjects } from "#streams/subjects.ts"
-import type { UserToken } from "#streams/tokens.ts"
+import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import {
   administer,
   folded,
@@ -74,8 +74,16 @@ const appendWish = Effect.fnUntraced(function* (
   })
 })
 
-/** A server with a past that projector and tally have folded, and its entries as rebuilt. */
-const startWithPast = async (seed: number) => {
+type Broadcast = "done" | "empty" | "lost" | "scheduled"
+
+/**
+ * A server with a past that projector and tally have folded, and its entries as rebuilt. WORK has
+ * forgotten these broadcasts, which have finished.
+ */
+const startWithPast = async (
+  seed: number,
+  forgotten: ReadonlyArray<Broadcast> = ["done", "lost", "empty"]
+) => {
   const nats = await startNats({ syncAlways: false })
   const past = await Effect.runPromise(
     Effect.gen(function* () {
@@ -83,20 +91,25 @@ const startWithPast = async (seed: number) => {
       const wishes = fc.sample(wish, { numRuns: 250, seed })
       yield* Effect.forEach(wishes, appendWish, { discard: true })
       yield* folded(past.lastWork - 1)
+      // The trimmer looks at messages before the last command: final counts may have come after it.
+      yield* folded(past.lastWork - 1)
       return past
     }).pipe(Effect.provide(foldingLayer(nats.url)))
   )
   const admin = await administer(nats.url)
-  // As after 35 days.
-  for (const broadcast of [past.done, past.lost, past.empty])
-    for (const filter of [filters.outcomesOf(broadcast), filters.planOf(broadcast)])
-      await admin.jsm.streams.purge("BELLCAST_WORK", { filter })
-  await rebuildAt(nats.url)
+  /** Has WORK without these, as after 35 days, and LOG looked at from its beginning. */
+  const forget = async (...names: ReadonlyArray<Broadcast>) => {
+    for (const name of names)
+      for (const filter of [filters.outcomesOf(past[name]), filters.planOf(past[name])])
+        await admin.jsm.streams.purge("BELLCAST_WORK", { filter })
+    await rebuildAt(nats.url)
+  }
+  await forget(...forgotten)
   const close = async () => {
     await admin[Symbol.asyncDispose]()
     await nats[Symbol.asyncDispose]()
   }
-  return { ...past, url: nats.url, admin, [Symbol.asyncDispose]: close }
+  return { ...past, url: nats.url, admin, forget, [Symbol.asyncDispose]: close }
 }
 type Past = Awaited<ReturnType<typeof startWithPast>>
 
@@ -130,9 +143,17 @@ const essences = async ({ admin }: Past) => {
   return found
 }
 
+const those = (messages: ReadonlyMap<number, string>, prefix: string): ReadonlyArray<number> =>
+  [...messages].flatMap(([seq, subject]) => (subject.startsWith(prefix) ? seq : []))
 /** Sequences of the messages that say since when a channel counts. */
-const begunIn = (messages: ReadonlyMap<number, string>): ReadonlyArray<number> =>
-  [...messages].flatMap(([seq, subject]) => (subject.startsWith("bellcast.cmd.begun.") ? seq : []))
+const begunIn = (messages: ReadonlyMap<number, string>) => those(messages, "bellcast.cmd.begun.")
+/** Sequences of the sums of final counts. */
+const sumsIn = (messages: ReadonlyMap<number, string>) => those(messages, "bellcast.evt.summed.")
+
+const hasEnd = (messages: ReadonlyMap<number, string>, broadcast: number): boolean =>
+  [...messages.values()].some((subject) =>
+    new RegExp(`^bellcast\\.evt\\.finished\\..*\\.${broadcast}$`).test(subject)
+  )
 
 const trim = ({ url }: Past, deletedMax?: number) => trimAt(url, deletedMax)
 
@@ -154,7 +175,13 @@ describe("a log with an end", () => {
       assert.isAbove(deleted, 100)
       assert.isFalse(left.has(past.done), "a finished broadcast")
       assert.isTrue(left.has(past.open), "one that is not")
-      assert.equal(left.size, all.size - deleted + begunIn(left).length)
+      for (const broadcast of [past.done, past.lost, past.empty]) {
+        assert.isTrue(hasEnd(all, broadcast))
+        assert.isFalse(hasEnd(left, broadcast), "final counts")
+      }
+      assert.isNotEmpty(sumsIn(left))
+      const appended = Math.max(...left.keys()) - Math.max(...all.keys())
+      assert.equal(left.size, all.size - deleted + appended)
       assert.deepEqual(await essences(past), before)
       assert.deepEqual(await verified(past), [])
       await rebuildAt(past.url)
@@ -233,6 +260,10 @@ describe("a log with an end", () => {
     await differs("what the counts of a channel rest on")
     await rebuildAt(past.url)
     assert.isEmpty(await verified(past))
+    await deleteFrom(past, ...sumsIn(left))
+    await differs("what the pushes of a channel rest on")
+    await rebuildAt(past.url)
+    assert.isEmpty(await verified(past))
     await deleteFrom(past, lists.at(-1).seq)
     await differs("the message that the next one expects")
   }, 120_000)
@@ -289,5 +320,85 @@ describe("a log with an end", () => {
     assert.isAbove(await trim(past), 10)
     await rebuildAt(past.url)
     assert.deepEqual(await essences(past), before)
+  }, 240_000)
+
+  it("is whole wherever a crash ends the deletion of final counts that were summed", async () => {
+    await using past = await startWithPast(8, [])
+    const before = await essences(past)
+    // A message that goes may let others go: afterwards these broadcasts alone are due.
+    while ((await trim(past)) > 0) await rebuildAt(past.url)
+    assert.isEmpty(sumsIn(await messagesOf(past)))
+    await past.forget("done", "lost", "empty", "scheduled")
+    const all = await messagesOf(past)
+    assert.equal(await trim(past, 0), 0)
+    const summed = await messagesOf(past)
+    assert.isNotEmpty(sumsIn(summed))
+    assert.equal(summed.size, all.size + sumsIn(summed).length, "nothing is deleted")
+    assert.deepEqual(await verified(past), [])
+    await rebuildAt(past.url)
+    assert.deepEqual(await essences(past), before)
+    for (const most of [1, 1, 1, 2, 2]) {
+      assert.equal(await trim(past, most), most)
+      assert.deepEqual(await verified(past), [], "and entries as before")
+    }
+    await trim(past)
+    const left = await messagesOf(past)
+    for (const broadcast of [past.done, past.lost, past.empty, past.scheduled])
+      assert.isFalse(hasEnd(left, broadcast))
+    assert.lengthOf(sumsIn(left), 2, "the last one of each channel")
+    await rebuildAt(past.url)
+    assert.deepEqual(await essences(past), before)
+  }, 240_000)
+
+  it("keeps final counts while WORK has a broadcast that their sum would have", async () => {
+    await using past = await startWithPast(8, ["done", "scheduled"])
+    const before = await essences(past)
+    await trim(past)
+    const left = await messagesOf(past)
+    assert.isFalse(hasEnd(left, past.done))
+    assert.isTrue(left.has(past.scheduled), "the broadcast before it has a plan")
+    assert.isTrue(hasEnd(left, past.scheduled))
+    assert.deepEqual(await verified(past), [])
+    await past.forget("lost")
+    await trim(past)
+    const later = await messagesOf(past)
+    assert.isFalse(later.has(past.scheduled))
+    assert.isFalse(hasEnd(later, past.scheduled) || hasEnd(later, past.lost))
+    assert.deepEqual(await verified(past), [])
+    await rebuildAt(past.url)
+    assert.deepEqual(await essences(past), before)
+  }, 240_000)
+
+  it("has no sum of a channel that has begun anew", async () => {
+    await using past = await startWithPast(8)
+    await trim(past)
+    const [news, , bell] = channels as [ChannelToken, ChannelToken, ChannelToken]
+    const sums = async () =>
+      [...(await messagesOf(past)).values()].filter((each) => each.includes(".summed."))
+    assert.sameMembers(await sums(), [subjects.summed(news), subjects.summed(bell)])
+    const members = Object.entries(await past.admin.entries()).flatMap(([subject, text]) =>
+      subject.startsWith(`$KV.bellcast_registrations.${news}.`) && JSON.parse(text).on
+        ? (subject.split(".").at(-1) as UserToken)
+        : []
+    )
+    assert.isNotEmpty(members)
+    const beginAnew = Effect.gen(function* () {
+      const { append } = yield* EventLog
+      const body = { user: "user 1", at: 20_000 }
+      for (const user of members) {
+        const subject = subjects.registration(news, user)
+        yield* append("log", { subject, type: "registration.delete", body })
+      }
+      const subject = subjects.registration(news, userOf(1))
+      yield* append("log", { subject, type: "registration.put", body })
+      yield* folded(past.lastWork - 1)
+    })
+    await Effect.runPromise(beginAnew.pipe(Effect.provide(foldingLayer(past.url))))
+    assert.deepEqual(await verified(past), [])
+    await trim(past)
+    assert.sameMembers(await sums(), [subjects.summed(bell)])
+    assert.deepEqual(await verified(past), [])
+    await rebuildAt(past.url)
+    assert.deepEqual(await verified(past), [])
   }, 240_000)
 })

@@ -92,6 +92,11 @@ const appendEnds = Effect.gen(function* () {
     type: "channel.begun",
     body: { since: 1, lastModified: 1, upTo: 1 }
   })
+  yield* log.append("log", {
+    subject: subjects.summed(channelToken("erased")),
+    type: "channel.summed",
+    body: { since: 1, upTo: 1, pushes: 1, seq: 1, lastModified: 1 }
+  })
   const erased = { command: 1, at: 1 }
   yield* log.append("log", {
     subject: subjects.erased(stranger),

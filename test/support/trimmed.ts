@@ -3,13 +3,12 @@ import { Effect, Layer, Schedule } from "effect"
 import { HistoryDays, readHistoryPlace } from "#history/place.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
-import { Nats } from "#nats/connection/connection.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
-import { lastSeqOf } from "#nats/stream/info.ts"
 import { EndedMillis } from "#projection/forget.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { verify } from "#rebuild/verify.ts"
+import { followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { quiet } from "./history.ts"
 
@@ -28,8 +27,8 @@ export const differencesAt = (url: string) =>
   )
 
 /**
- * Runs a projector that deletes old messages, until it has looked at all of LOG or has deleted so
- * many: then it is cut off. Returns how many it deleted.
+ * Runs a projector that deletes old messages, until it has looked at LOG up to its last message or
+ * has deleted so many: then it is cut off. Returns how many it deleted.
  */
 export const trimAt = async (url: string, deletedMax = Number.POSITIVE_INFINITY) => {
   let deleted = 0
@@ -47,7 +46,9 @@ export const trimAt = async (url: string, deletedMax = Number.POSITIVE_INFINITY)
     Layer.provideMerge(Layer.mergeAll(noDays, quiet))
   )
   const run = Effect.gen(function* () {
-    const last = yield* lastSeqOf(yield* Nats, "BELLCAST_LOG")
+    const { last: lastOn } = yield* EventLog
+    const ends = yield* Effect.forEach(followers.projector.filters, (each) => lastOn("log", each))
+    const last = Math.max(...ends.map((each) => each?.seq ?? 0))
     const isDone = Effect.map(
       readHistoryPlace,
       ({ deleting, historyUpTo }) =>

@@ -318,8 +318,8 @@ describe("a broadcast", () => {
     type: "broadcast.rejected",
     ...{ broadcast: 3, subject: "", reason: "", at: 9 }
   })
-  const of = (before: number, isCounted = false) =>
-    unneededOfBroadcast({ origin, parts: [part], changes: [state], end, isCounted, before })
+  const of = (before: number) =>
+    unneededOfBroadcast({ origin, parts: [part], changes: [state], end, before })
 
   it("goes as a whole: before its parts, and with its end last", () => {
     assert.deepEqual(of(10_000), [3, 2, 4, 9])
@@ -327,9 +327,5 @@ describe("a broadcast", () => {
 
   it("stays as a whole while its end is not old", () => {
     assert.deepEqual(of(9_000), [])
-  })
-
-  it("leaves its final counts where the pushes of a channel are a sum of them", () => {
-    assert.deepEqual(of(10_000, true), [3, 2, 4])
   })
 })

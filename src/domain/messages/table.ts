@@ -14,7 +14,7 @@ import {
 import { DraftDelete, DraftPut } from "../draft.ts"
 import { UserErase, UserErased } from "../erasure.ts"
 import { DeadLetter, RetryJob, ShardJob } from "../job.ts"
-import { Outcome, Plan } from "../outcome.ts"
+import { ChannelSummed, Outcome, Plan } from "../outcome.ts"
 import { Progress } from "../progress.ts"
 import { PublisherDelete, PublisherPut } from "../publisher.ts"
 import { Direct, DirectPart } from "../recipients.ts"
@@ -91,6 +91,7 @@ export const messages = {
   "broadcast.resumed": line(BroadcastResumed, 1, [...asks, "delivery"], "state", true, []),
   "broadcast.cancelled": line(BroadcastCancelled, 1, asks, "state", true, []),
   "broadcast.finished": line(Progress, 1, ["tally"], "audit", false, counts),
+  "channel.summed": line(ChannelSummed, 1, ["projection"], "state", false, ["channels"]),
   plan: line(Plan, 1, ["fanout"], "state", false, counts),
   shard: line(ShardJob, 1, ["fanout", "delivery"], "work", false, []),
   retry: line(RetryJob, 1, ["delivery"], "work", true, []),
