@@ -1,5 +1,5 @@
-// `make bench ARGS=trim`: what the deletion of old messages costs publishers. Users join and leave a
-// channel; 200 s later, with the short days of the torture rig, their messages are old. It prints
+// `make bench ARGS=trim`: what the deletion of old messages costs publishers. Users join and leave
+// a channel; 200 s later, with the short days of the torture rig, their messages are old. It prints
 // how long a publisher waits for the 202 before, and while they are deleted. BENCH_USERS (default
 // 4000) are the users, each with two messages to delete, 20 publications a second. Five minutes.
 import { setTimeout as pause } from "node:timers/promises"
@@ -58,11 +58,8 @@ const measure = async (): Promise<ReadonlyArray<number>> => {
 }
 
 const print = (name: string, took: ReadonlyArray<number>, count: number) => {
-  const [p50, p99, most] = [0.5, 0.99, 1].map((share) => took[Math.ceil(share * took.length) - 1]!)
-  say(
-    `${name}: p50 ${p50!.toFixed(1)} ms, p99 ${p99!.toFixed(1)} ms, at most ${most!.toFixed(1)} ms; ` +
-      `${count} messages deleted`
-  )
+  const at = (share: number) => `${took[Math.ceil(share * took.length) - 1]!.toFixed(1)} ms`
+  say(`${name}: p50 ${at(0.5)}, p99 ${at(0.99)}, at most ${at(1)}; ${count} messages deleted`)
 }
 
 // Somebody stays: nothing of the channel would count without.
