@@ -54,7 +54,7 @@ export interface Unneeded {
   readonly messages: ReadonlyArray<Stored>
   /** The bucket loses these first. */
   readonly forgotten?: Forgotten
-  /** What the counts of this channel rest on is kept first, up to this sequence. */
+  /** A message first says what the counts of this channel rest on, up to this sequence. */
   readonly counted?: { readonly channel: ChannelToken; readonly upTo: number }
   /** The sum of these is stored first: until it is, nothing of this goes. */
   readonly summed?: Summed

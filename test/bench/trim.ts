@@ -62,7 +62,7 @@ const print = (name: string, took: ReadonlyArray<number>, count: number) => {
   say(`${name}: p50 ${at(0.5)}, p99 ${at(0.99)}, at most ${at(1)}; ${count} messages deleted`)
 }
 
-// Somebody stays: nothing of the channel would count without.
+// One user stays: otherwise the channel would end, and its counts with it.
 await call(service.url, "PUT", "/channels/passed/registration", "stays")
 await call(service.url, "PUT", "/channels/alone/registration", "stays")
 const names = Array.from({ length: users }, (_, n) => `user${n}`)

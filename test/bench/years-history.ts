@@ -1,4 +1,4 @@
-// What stays of a simulated LOG: the product's `unneededWith` says which messages go, and reads
+// The rest of a simulated LOG: the product's `unneededWith` says which messages go, and reads
 // the LOG and the buckets of the simulation instead of those of NATS.
 import { Effect, Layer } from "effect"
 import { endOfHistory, foldListOf } from "#domain/history.ts"
@@ -60,7 +60,7 @@ export class History {
     await Effect.runPromise(this.#trim(before).pipe(Effect.provide(this.#services)))
   }
 
-  /** What is left, by the kind of message and by what became of its user. */
+  /** The messages that are left, by their kind and by what became of their user. */
   left(): ReadonlyMap<string, Held> {
     const { log } = this.#site
     const found = new Map<string, Held>()

@@ -17,7 +17,7 @@ export const dayMillis = 86_400_000
 const daySeconds = 86_400
 const renewalDays = 30
 
-/** Nobody is registered there. */
+/** The counts of a channel without users. */
 const closed = channelToken("news-more")
 
 export interface Size {
@@ -40,7 +40,7 @@ const makeRandom = (seed: number) => () => {
   return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
 }
 
-/** What became of a user who went: the place of one who is there is 0 or more. */
+/** The fate of a user who went: the place of one who is there is 0 or more. */
 const [leftMark, goneMark] = [-1, -2]
 
 export type Fate = "live" | "left" | "gone"
@@ -51,7 +51,7 @@ interface Timed {
   readonly act: Act
 }
 
-/** What the users of a site do. All of them, and all that they do, are the same in each run. */
+/** The users of a site and all that they do, which is the same in each run. */
 export class Site {
   readonly log: SiteLog
   /** The counts of the channel of all users. */
@@ -122,7 +122,7 @@ export class Site {
     return this.day === 0 ? 0 : upTo(this.day + 1) - upTo(this.day)
   }
 
-  /** What users do on this day, at any time. */
+  /** Commands of users on this day, at any time. */
   #changes(): Array<Act> {
     const { goneShare, users } = this.#size
     const isFirst = this.day === 0

@@ -50,12 +50,12 @@ export interface Sample {
   /** Bytes that one such message takes of a stream: a mean. */
   readonly bytes: number
   readonly message: Message
-  /** Those of the message's own, which a publisher or the service gave. */
+  /** Headers of the message's own, which a publisher or the service gave. */
   readonly headers: Readonly<Record<string, string>>
 }
 export type Samples = ReadonlyMap<Kind, Sample>
 
-/** What nats-server stores of a message in a file, as its `fileStoreMsgSize` computes it. */
+/** Bytes of a message in a file of nats-server, as its `fileStoreMsgSize` computes them. */
 const bytesOf = ({ data = "", hdrs = "", subject }: StoredMessage): number => {
   const [body, head] = [data, hdrs].map((text) => Buffer.byteLength(text, "base64"))
   return 30 + subject.length + body! + (head === 0 ? 0 : 4 + head!)

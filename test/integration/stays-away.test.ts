@@ -1,4 +1,4 @@
-// What an erasure or the end of the history took from the bucket of subscriptions stays away: a
+// An entry that an erasure or the end of the history took from the subscriptions stays away: a
 // killed nats-server 2.15 brings overwritten values back whose key was removed since.
 import { assert, it } from "vitest"
 import { call, until } from "../support/client.ts"

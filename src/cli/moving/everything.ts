@@ -73,7 +73,7 @@ const personOf = ({ id, user: pseudonym }: User): Person => {
   }
 }
 
-/** What was found so far, of LOG. */
+/** Parts and broadcasts of LOG that were found so far. */
 interface Reading {
   readonly person: Person
   /** Sequences of parts of broadcasts. */

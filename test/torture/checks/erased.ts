@@ -87,7 +87,7 @@ const unlisted = async ({ model, natsUrl }: Look): Promise<ReadonlyArray<string>
   return missing.map(({ name }) => `bellcast user erased lacks ${name}`)
 }
 
-/** What LOG says of a moment before the erasure: nothing, and that the user was erased since. */
+/** LOG says nothing of a moment before the erasure, but that the user was erased since. */
 const pastOf = async ({ natsUrl }: Look, { erased, id, name }: Erased) => {
   const at = performance.timeOrigin + erased.startedAt - 1_000
   if (Date.now() - at > historyMillis - lateMillis) return []

@@ -1,6 +1,6 @@
 // One connection to a push service, and how much it may receive. Some bytes and frames never reach
 // a handler (chunk extensions, PING, GOAWAY, empty frames), so the bytes of the socket are counted.
-// Those of HTTP/1.1 are counted as they are parsed: asking 100 sockets every 20 ms took 4 % of the
+// Bytes of HTTP/1.1 are counted as they are parsed: asking 100 sockets every 20 ms took 4 % of the
 // CPU of pushes.
 import type { Socket } from "node:net"
 import type { buildConnector, Dispatcher } from "undici"
