@@ -1,6 +1,7 @@
 // Stores in LOG what takes the place of a channel's messages that go: since when it counts, and the
-// pushes of broadcasts whose final counts are old. Each is stored before what it stands for is
-// deleted, so a crash in between changes nothing. LOG has the last one of a channel only.
+// pushes of broadcasts whose final counts are old. A message is stored before those are deleted
+// whose place it takes, so a crash in between changes nothing. LOG has the last one of a channel
+// only.
 import * as Effect from "effect/Effect"
 import {
   type ChannelSummed,
@@ -24,6 +25,8 @@ const formersMax = 100
 /** Final counts that are read at once, and broadcasts that are looked for in WORK at once. */
 const finalsAtOnce = 500
 const lookedForAtOnce = 16
+/** So often others may store the begin of a channel at the same time. */
+const conflictsMax = 20
 
 type Log = EventLog["Service"]
 
@@ -64,7 +67,10 @@ interface Counted {
  */
 export const keepBegins = Effect.fnUntraced(function* (sets: Sets, all: ReadonlyArray<Counted>) {
   for (const [channel, some] of Map.groupBy(all, (each) => each.channel))
-    yield* keepBegin(sets, channel, Math.max(...some.map(({ upTo }) => upTo)))
+    yield* keepBegin(sets, channel, Math.max(...some.map(({ upTo }) => upTo))).pipe(
+      // Several erasures and the trimmer may keep it at once: the last one must say most.
+      Effect.retry({ while: ({ _tag }) => _tag === "AppendConflict", times: conflictsMax })
+    )
 })
 
 const keepBegin = Effect.fnUntraced(function* (
@@ -73,15 +79,18 @@ const keepBegin = Effect.fnUntraced(function* (
   wanted: number
 ) {
   const { get } = yield* Buckets
+  const subject = subjects.begun(channel)
+  // First: these counts are then not older than those that the last one has.
+  const last = yield* log.last("log", subject)
   const counts = (yield* get("channels", keys.channelRegistrations(channel)))?.value
   const begin = (yield* get("channels", keys.channelBegin(channel)))?.value
   if (!isBegun(counts, begin) || counts.registrations === 0) return
   const { lastModified, seq: upTo, since } = counts
-  const subject = subjects.begun(channel)
-  const kept = (yield* log.last("log", subject))?.message
+  const kept = last?.message
   if (kept?.type === "channel.begun" && kept.since === since && kept.upTo >= wanted) return
   const body = { lastModified, since, upTo }
-  const { seq } = yield* log.append("log", { subject, type: "channel.begun", body })
+  const expect = last?.seq ?? 0
+  const { seq } = yield* log.append("log", { subject, type: "channel.begun", body, expect })
   yield* removeFormers(log, subject, seq)
 })
 
