@@ -63,7 +63,8 @@ const allOf = async (user: string): Promise<ReadonlyArray<Line>> => {
 /** A browser of a user, which another one replaces if `former`. */
 const subscribe = async (user: string, isFormer = false) => {
   const { subscription } = push.subscribe()
-  const data = { ...subscription, label: `${user}'s` }
+  // A page may store anything in a subscription.
+  const data = { ...subscription, label: `${user}'s`, invited: { by: idOf("ann") } }
   const { id } = (await request("POST", "/subscriptions", user, { data })).body.data
   if (isFormer) await request("DELETE", `/subscriptions/${id}`, user)
   return subscription

@@ -8,6 +8,7 @@ import { Nats } from "#nats/connection/connection.ts"
 import { attempt } from "#nats/connection/errors.ts"
 import { textOf } from "#nats/connection/headers.ts"
 import { type DirectMessage, readDirect, readFrom } from "#nats/stream/read-direct.ts"
+import { bucketStream } from "#streams/buckets.ts"
 import { streamNames, streams } from "#streams/index.ts"
 import { isUserToken } from "#streams/tokens.ts"
 
@@ -57,6 +58,8 @@ interface Person {
   /** Whether bytes may name the user: `openid:42` has `openid:4` in it. */
   readonly mayBeIn: (bytes: Uint8Array) => boolean
   readonly pseudonym: string
+  /** The id without the policy. */
+  readonly login: string
 }
 
 const personOf = ({ id, user: pseudonym }: User): Person => {
@@ -65,6 +68,7 @@ const personOf = ({ id, user: pseudonym }: User): Person => {
   const asUri = encodeURI(id)
   return {
     pseudonym,
+    login: id.slice(id.indexOf(":") + 1),
     isIn: (text) => text === id || text === asUri || text.includes(pseudonym),
     mayBeIn: ({ buffer, byteLength, byteOffset }) => {
       const bytes = Buffer.from(buffer, byteOffset, byteLength)
@@ -97,9 +101,20 @@ const isWanted = (reading: Reading, stream: string, msg: DirectMessage): boolean
   return (
     isNamed ||
     person.isIn(msg.subject) ||
+    isLogin(person, stream, body()) ||
     broadcasts.has(broadcastOf(msg.subject)) ||
     Object.values(headersIn(msg)).some(person.isIn)
   )
+}
+
+/**
+ * Whether an entry of the bucket `cache` is a login of the user: it has the name without the policy,
+ * so that it may be of a namesake of another policy.
+ */
+const isLogin = ({ login }: Person, stream: string, body: unknown): boolean => {
+  if (stream !== bucketStream("cache") || typeof body !== "object" || body === null) return false
+  const { known, user } = body as { known?: { user?: unknown }; user?: unknown }
+  return (known?.user ?? user) === login
 }
 
 const partsOf = (body: unknown): ReadonlyArray<number> => {
@@ -128,7 +143,10 @@ const wantedWith = Effect.fnUntraced(function* (
   msg: DirectMessage
 ) {
   if (!isWanted(reading, stream, msg)) return []
-  const isToUser = stream === streams.log.name && reading.broadcasts.has(msg.seq)
+  const { broadcasts } = reading
+  const isToUser =
+    stream === streams.log.name &&
+    (broadcasts.has(msg.seq) || broadcasts.has(broadcastOf(msg.subject)))
   const others = isToUser ? partsOf(bodyOf(msg)).filter((seq) => !reading.parts.has(seq)) : []
   const found = yield* Effect.forEach(others, (from) =>
     attempt(`read ${stream}`, () => readFrom(nats, stream, ">", { from, limit: 1 }))
@@ -169,7 +187,9 @@ const foundIn = (person: Person, stream: string, msg: DirectMessage): Found => {
   const { at, data, seq, subject } = msg
   const headers = headersIn(msg)
   const other = otherIn(person, subject)
-  const body = withoutOthers(person, bodyOf(msg))
+  // Groups of a login may be those of a namesake.
+  const { groups: _, known: __, ...login } = bodyOf(msg) as Record<string, unknown>
+  const body = isLogin(person, stream, bodyOf(msg)) ? login : withoutOthers(person, bodyOf(msg))
   return {
     stream,
     sequence: seq,
@@ -180,20 +200,25 @@ const foundIn = (person: Person, stream: string, msg: DirectMessage): Found => {
   }
 }
 
-/** The pseudonym of another user whose command or look the message is. */
+const ofPerson =
+  /^bellcast\.(?:cmd\.(?:subscription|registration\.[^.]+|erase)|evt\.erased|look)\.([^.]+)/
+const ofEntry = /^\$KV\.[^.]+\.(?:[^.]+\.)?([^.]+)$/
+
+/** The pseudonym of another user whose command, look or entry the message is. */
 const otherIn = (person: Person, subject: string): string | undefined => {
-  const [, of = ""] =
-    /^bellcast\.(?:cmd\.(?:subscription|registration\.[^.]+|erase)|evt\.erased|look)\.([^.]+)/.exec(
-      subject
-    ) ?? []
+  const [, of = ""] = ofPerson.exec(subject) ?? ofEntry.exec(subject) ?? []
   return isUserToken(of) && of !== person.pseudonym ? of : undefined
 }
 
-/** Of a message about another user, which names this one as who caused it. */
+/**
+ * Of a message about another user: the times, and members that are this user's name, such as who
+ * caused it. A page may have stored the name anywhere in the other's subscription.
+ */
 const onlyOwn = (person: Person, body: unknown): unknown =>
   Object.fromEntries(
     Object.entries(typeof body === "object" ? (body ?? {}) : {}).filter(
-      ([key, value]) => key === "at" || key === "lastModified" || names(person, value)
+      ([key, value]) =>
+        key === "at" || key === "lastModified" || (typeof value === "string" && person.isIn(value))
     )
   )
 
