@@ -293,7 +293,7 @@ const draftsLeft = Effect.fnUntraced(function* ({ id, user }: User) {
   const found = [...last.values()].filter((draft) => draft !== undefined)
   const of = found.filter(({ content: { to }, user: author }) => {
     const named = [...(to?.users ?? []), ...(to?.except_users ?? [])]
-    return author === user || named.includes(id)
+    return author === user || named.includes(id) || named.includes(`pseudonym:${user}`)
   })
   // LOG has the last form of a draft that is over until the projector deletes it.
   const left = yield* Effect.filter(of, (draft) =>

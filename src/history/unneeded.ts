@@ -17,7 +17,7 @@ import { isCounted } from "#domain/outcome.ts"
 import { isBegun } from "#domain/registration.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { emptyList, isBlank, type SubscriptionList } from "#domain/subscription/subscription.ts"
-import { removedAt } from "#domain/subscription/tombstone.ts"
+import { removedAt, type Taken, type Tombstone } from "#domain/subscription/tombstone.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -25,6 +25,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
 import {
   filters,
+  parseFinished,
   parseRegistration,
   parseSubscription,
   parseSummed,
@@ -146,7 +147,8 @@ const ofUser = Effect.fnUntraced(function* (subject: string, user: UserToken, be
     rejected: new Set(rejected.keys()),
     before
   })
-  if (seqs.length === 0 || (yield* restsOnOthers(user, whole, messages))) return undefined
+  if (seqs.length === 0 || (yield* restsOnOthers(user, { messages, whole }, before)))
+    return undefined
   const removed = Object.fromEntries(forgotten.map((id) => [id, removedAt(whole.tombstones[id]!)]))
   return {
     what: "subscriptions",
@@ -162,12 +164,12 @@ const ofUser = Effect.fnUntraced(function* (subject: string, user: UserToken, be
  */
 const restsOnOthers = Effect.fnUntraced(function* (
   user: UserToken,
-  whole: SubscriptionList,
-  messages: ReadonlyArray<Past>
+  { messages, whole }: { readonly messages: ReadonlyArray<Past>; readonly whole: SubscriptionList },
+  before: number
 ) {
   const stored = yield* (yield* Buckets).get("subscriptions", keys.subscriptions(user))
   const list = stored?.value ?? emptyList
-  // A crash came after the bucket had lost what LOG has still.
+  // The bucket loses first what goes from LOG, and a crash may come in between.
   if (isBlank(list) && Object.keys(whole.subscriptions).length === 0) return false
   if (!isDeepStrictEqual(list.subscriptions, whole.subscriptions)) return true
   const lost = messages.flatMap(({ message }) =>
@@ -175,12 +177,16 @@ const restsOnOthers = Effect.fnUntraced(function* (
   )
   for (const { generation, id } of lost) {
     const tombstone = list.tombstones[id]
-    const isKnown = typeof tombstone === "object" && "moved" in tombstone
-    if (!isKnown || tombstone.generation !== generation) return true
+    const former = whole.tombstones[id]
+    if (tombstone === undefined && former !== undefined && removedAt(former) < before) continue
+    if (!isTaken(tombstone) || tombstone.generation !== generation) return true
     if (yield* hadBefore(id, tombstone.moved)) return true
   }
   return false
 })
+
+const isTaken = (tombstone: Tombstone | undefined): tombstone is Tombstone & Taken =>
+  typeof tombstone === "object" && "moved" in tombstone
 
 /** Whether the user of a put had the same browser before it, by the messages of that user. */
 const hadBefore = Effect.fnUntraced(function* (id: string, seq: number) {
@@ -233,7 +239,7 @@ const restsOf = Effect.fnUntraced(function* (channel: ChannelToken) {
 const ofBroadcast = Effect.fnUntraced(function* (end: Stored, broadcast: number, before: number) {
   const messages: Array<Stored> = []
   const going = new Set<number>()
-  /** Of the last final counts: a redrive is on the channel of what it redrives, and later. */
+  /** Up to the last of the final counts: a redrive is on the channel of what it redrives. */
   let summed: Summed | undefined
   let next: { readonly end: Stored; readonly broadcast: number } | undefined = { end, broadcast }
   while (next !== undefined) {
@@ -241,7 +247,7 @@ const ofBroadcast = Effect.fnUntraced(function* (end: Stored, broadcast: number,
     if (found === undefined) break
     messages.push(...found.messages)
     going.add(next.broadcast)
-    summed ??= found.summed
+    if ((found.summed?.upTo ?? 0) > (summed?.upTo ?? 0)) summed = found.summed
     next = found.former
   }
   if (messages.length === 0) return undefined
@@ -266,8 +272,8 @@ const ended = Effect.fnUntraced(function* (
 ) {
   const changes = yield* readSubject(subjects.state(broadcast))
   const origin = yield* originOf(broadcast)
-  // A part of a broadcast without its message was deleted: the process ended half-way.
-  if (changes === undefined || origin === undefined) return undefined
+  if (changes === undefined) return undefined
+  if (origin === undefined) return changes.length === 0 ? endAlone(end, before) : undefined
   if ((yield* isDraftLeft(origin.stored)) || (yield* isInWork(origin.channel, broadcast)))
     return undefined
   const named = [origin.stored, ...changes].flatMap(({ message }) =>
@@ -285,6 +291,13 @@ const ended = Effect.fnUntraced(function* (
   }
   return found
 })
+
+/** The final counts of a broadcast to an erased user alone, of which an erasure leaves no more. */
+const endAlone = (end: Stored, before: number): Ended | undefined => {
+  const channel = parseFinished(end.subject)?.channel
+  const isLeft = channel !== undefined && isDirect(channel) && end.at < before
+  return isLeft ? { messages: [end], summed: undefined, former: undefined } : undefined
+}
 
 /** Whether LOG still has the form of the draft that a broadcast was: without it, it is a draft. */
 const isDraftLeft = Effect.fnUntraced(function* ({ header }: Stored) {

@@ -68,8 +68,8 @@ const broadcastsInBucket = Effect.gen(function* () {
 })
 
 /**
- * The channels of broadcasts. `known`: of earlier looks. One that LOG lacks was to an erased user
- * alone: LOG has its final counts.
+ * The channels of broadcasts. `known`: of earlier looks. Where LOG has final counts and not their
+ * broadcast, it was to an erased user alone.
  */
 const channelsOf = Effect.fnUntraced(function* (
   broadcasts: ReadonlyArray<number>,

@@ -108,7 +108,7 @@ export class EventLog extends Context.Service<
     ) => Effect.Effect<Stored | undefined, NatsUnavailable>
     /**
      * Deletes a message of LOG and overwrites it: one of a draft, which another one has replaced or
-     * ended, or of a user who is erased.
+     * ended, of a user who is erased, or older than the history.
      */
     readonly remove: (seq: number) => Effect.Effect<void, NatsUnavailable>
     /** How many messages of LOG each subject has that a filter matches. */

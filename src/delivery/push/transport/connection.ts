@@ -150,7 +150,10 @@ export class Connection extends Client {
     this.#credit = Math.min(this.#credit, this.#spare + openBytes * this.#underWay)
   }
 
-  /** Counts before each part that undici's parser takes. */
+  /**
+   * Counts before each part that undici's parser takes. No handler here pauses it: it would give
+   * bytes back, which would count twice.
+   */
   #parseInParts(socket: Socket): void {
     const read = socket.read.bind(socket)
     socket.read = (size) => {
