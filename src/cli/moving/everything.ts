@@ -108,8 +108,8 @@ const isWanted = (reading: Reading, stream: string, msg: DirectMessage): boolean
 }
 
 /**
- * Whether an entry of the bucket `cache` is a login of the user: it has the name without the policy,
- * so that it may be of a namesake of another policy.
+ * Whether an entry of the bucket `cache` is a login of the user: it has the name without the
+ * policy, so that it may be of a namesake of another policy.
  */
 const isLogin = ({ login }: Person, stream: string, body: unknown): boolean => {
   if (stream !== bucketStream("cache") || typeof body !== "object" || body === null) return false
