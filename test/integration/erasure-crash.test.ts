@@ -71,7 +71,7 @@ const projectAt = (url: string) => {
     Effect.map(EventLog, (own) => EventLog.of({ ...own, remove: () => Effect.never }))
   ).pipe(Layer.provideMerge(natsLayer({ url, name: "test" })))
   const fiber = Effect.runFork(
-    Layer.launch(projectionLayer).pipe(Effect.provide(deletingNothing), Effect.provide(quiet))
+    Layer.launch(projectionLayer).pipe(Effect.provide(Layer.provideMerge(deletingNothing, quiet)))
   )
   return () => Effect.runPromise(Fiber.interrupt(fiber))
 }
