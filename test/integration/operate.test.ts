@@ -167,9 +167,12 @@ describe("the verbs of an operator", { timeout: 90_000 }, () => {
     assert.match(live, /^tally .* bellcast_broadcasts\/meta +0$/m)
     // The refused broadcast came when nobody projected any more.
     assert.match(live, /^projector .* bellcast_subscriptions\/meta +[1-9]\d*$/m)
-    assert.match(live, new RegExp(`^BELLCAST_WORK .* ${past.lastWork} +[\\d.]+ KiB +1$`, "m"))
+    assert.match(
+      live,
+      new RegExp(`^BELLCAST_WORK .* ${past.lastWork} +[\\d.]+ KiB +\\d+ % +1$`, "m")
+    )
     // Only one broadcast is still under way.
-    assert.match(live, /^bellcast_broadcasts .* 1 +\d+ B$/m)
+    assert.match(live, /^bellcast_broadcasts .* 1 +\d+ B +\d+ %$/m)
   })
 
   it("say in two lines what is wrong with how they were called", async () => {
