@@ -97,16 +97,17 @@ export interface Erasure {
   readonly seq: number
   /** When it was done, or asked for while it is under way; in milliseconds since the epoch. */
   readonly at: number
+  readonly isDone: boolean
 }
 
 /** The last erasure of a user; undefined: there was none. */
 export const erasureOf = Effect.fnUntraced(function* (user: UserToken) {
   const { last } = yield* EventLog
   const asked = yield* last("log", subjects.erase(user))
-  if (asked !== undefined) return { seq: asked.seq, at: asked.at } satisfies Erasure
+  if (asked !== undefined) return { seq: asked.seq, at: asked.at, isDone: false } satisfies Erasure
   const fact = yield* last("log", subjects.erased(user))
   if (fact?.message.type !== "user.erased") return undefined
-  return { seq: fact.message.command, at: fact.at } satisfies Erasure
+  return { seq: fact.message.command, at: fact.at, isDone: true } satisfies Erasure
 })
 
 /** When a user was erased after a moment, in milliseconds since the epoch. */

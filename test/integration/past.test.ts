@@ -330,6 +330,8 @@ describe("--at", { timeout: 120_000 }, () => {
     const { stdout } = await run("channel", "show", "news", "--at", may)
     assert.match(stdout, /^registrations {2}1; of 2 users of the service who were erased since/m)
     const [then] = await lines("user", "show", bob, "--at", may)
+    assert.deepInclude(then, { under_way: true })
     assert.isNumber(then.erased)
+    assert.match((await run("user", "show", bob, "--at", may)).stdout, /: that is under way, /)
   })
 })

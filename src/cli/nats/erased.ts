@@ -9,8 +9,10 @@ import { note, printRows, type Shown } from "../terminal/output.ts"
 
 /** Times are in milliseconds since the epoch. */
 export interface Erased {
-  /** When the user was erased. */
+  /** When the user was erased, or when that was asked for. */
   readonly erased: number
+  /** The erasure is not done yet: what was before may still be there. */
+  readonly under_way?: true
   /** Until when WORK may have outcomes from before, under the pseudonym; absent: it has none. */
   readonly outcomes_until?: number
 }
@@ -24,22 +26,30 @@ export const erasedSince = Effect.fnUntraced(function* (user: UserToken, since: 
   if (erasure === undefined || erasure.at < since) return undefined
   const now = (yield* readServerTime).serverMillis
   const until = outcomesUntil(erasure.at)
-  const found: Erased = { erased: erasure.at, ...(until > now && { outcomes_until: until }) }
+  const found: Erased = {
+    erased: erasure.at,
+    ...(!erasure.isDone && { under_way: true }),
+    ...(until > now && { outcomes_until: until })
+  }
   return found
 })
 
 /** The erasure of a user in words: when, and where the rest is. */
-export const erasedText = ({ erased, outcomes_until: until }: Erased, user: UserToken): string => {
+export const erasedText = (
+  { erased, outcomes_until: until, under_way }: Erased,
+  user: UserToken
+): string => {
   const seen = `bellcast audit BROADCAST --user ${user}`
   const rest =
     until === undefined
       ? ""
       : "; outcomes of pushes from before stay under the pseudonym until " +
         `${new Date(until).toISOString()}: ${seen}`
-  return `${new Date(erased).toISOString()}: ${nothing}${rest}`
+  const before = under_way ? underWay : "LOG says nothing from before"
+  return `${new Date(erased).toISOString()}: ${before}${rest}`
 }
 
-const nothing = "LOG says nothing from before"
+const underWay = "that is under way, and LOG may still have what was before"
 
 /** Says on standard error that a user was erased, where the output is for a machine. */
 export const noteErased = Effect.fnUntraced(function* (user: UserToken) {
