@@ -36,7 +36,7 @@ const makeIsErased = ({ model, recorded }: Look) => {
     if (kind === "bellcast.evt.rejected") return isErased(Number(last))
     if (kind === "bellcast.evt.state") return letters.has(Number(last))
     // One message for each channel takes the place of the former one.
-    if (kind === "bellcast.cmd.begun") return true
+    if (kind === "bellcast.cmd.begun" || kind === "bellcast.evt.summed") return true
     return users.has(last) || letters.has(seq)
   }
   return isErased
