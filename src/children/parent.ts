@@ -21,7 +21,10 @@ export const parentLayer = ({ processes }: ChildPlace) =>
   Layer.effect(
     Group,
     Effect.gen(function* () {
-      process.once("disconnect", () => process.kill(process.pid, "SIGTERM"))
+      const end = () => process.kill(process.pid, "SIGTERM")
+      process.once("disconnect", end)
+      // The parent may have died while this process started.
+      if (!process.connected) end()
       yield* Effect.acquireRelease(
         Effect.sync(() => watchProcess(["delivery"])),
         ({ stop }) => Effect.sync(stop)
