@@ -1,5 +1,7 @@
 // A service that delivers with more than one process: it starts the others when it is busy with
 // pushes. They keep the promises of one process together, and are seen as one.
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
@@ -10,7 +12,7 @@ import { call, finished, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { makeFolder } from "../support/folder.ts"
 import { startNats } from "../support/nats.ts"
-import { type Service, startService } from "../support/service.ts"
+import { type Service, secretEnvironment, sources, startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
 
 /** 50000 take minutes. */
@@ -183,6 +185,33 @@ describe.skipIf(process.platform !== "linux")("a service with three processes", 
 })
 
 describe.skipIf(process.platform !== "linux")("a service that nobody has set", () => {
+  it("has none that lives on where its first process died while it started", async () => {
+    await using nats = await startNats()
+    await using _ = await startService({ natsUrl: nats.url })
+    const child = spawn(
+      process.execPath,
+      [join(sources, "src/main.ts"), "--delivery-process=2/2"],
+      {
+        stdio: ["ignore", "ignore", "ignore", "ipc"],
+        env: {
+          ...process.env,
+          ...secretEnvironment,
+          BELLCAST_NATS_URL: nats.url,
+          BELLCAST_AUTH_POLICIES: "basicauth",
+          BELLCAST_METRICS_ADDRESS: "127.0.0.1:0"
+        }
+      }
+    )
+    // Long before it listens for that.
+    child.disconnect()
+    try {
+      const ended = await once(child, "exit", { signal: AbortSignal.timeout(30_000) })
+      assert.deepEqual(ended, [0, null])
+    } finally {
+      child.kill("SIGKILL")
+    }
+  }, 60_000)
+
   it("delivers on the cores that it has, beside a nats-server of its own", {
     timeout: 240_000
   }, async () => {
