@@ -23,7 +23,7 @@ import { streams } from "#streams/index.ts"
 import { filters, parseErasure, subjects } from "#streams/subjects.ts"
 import { decodeToken, type UserToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
-import { type Erased, erasedSince, erasedText, outcomesUntil } from "./nats/erased.ts"
+import { type Erased, erasedText, erasureSince, outcomesUntil } from "./nats/erased.ts"
 import { demandLog, reachedInTime } from "./nats/log.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
@@ -68,7 +68,7 @@ const personNow = Effect.fnUntraced(function* (given: string) {
   const seq = (yield* streamState(streams.log))?.lastSeq ?? 0
   const grants = yield* grantsOf(user, { seq })
   return {
-    ...{ ...person, pseudonym: user.user, ...(yield* erasedSince(user.user, 0)) },
+    ...{ ...person, pseudonym: user.user, ...(yield* erasureSince(user.user, 0)) },
     ...(isMore && { more_pushes: true }),
     ...(grants !== undefined && { grants })
   }
@@ -146,7 +146,7 @@ const personAt = Effect.fnUntraced(function* ({ id, user }: User, moment: Moment
   const grants = yield* grantsOf({ id, user }, moment)
   const isErased = (yield* erasedAfter(user, moment)) !== undefined
   return {
-    ...{ id, pseudonym: user, at: moment.at, ...(isErased && (yield* erasedSince(user, 0))) },
+    ...{ id, pseudonym: user, at: moment.at, ...(isErased && (yield* erasureSince(user, 0))) },
     ...{ devices, registrations: channels.length, channels },
     ...(grants !== undefined && { grants })
   }

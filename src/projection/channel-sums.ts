@@ -1,7 +1,6 @@
 // Stores in LOG what takes the place of a channel's messages that go: since when it counts, and the
-// pushes of broadcasts whose final counts are old. A message is stored before those are deleted
-// whose place it takes, so a crash in between changes nothing. LOG has the last one of a channel
-// only.
+// pushes of broadcasts whose final counts are old. The old messages are deleted only after this, so
+// a crash in between changes nothing. LOG has the last one of a channel only.
 import * as Effect from "effect/Effect"
 import {
   type ChannelSummed,
@@ -62,8 +61,7 @@ interface Counted {
 
 /**
  * Stores what the counts of channels with other users rest on in these messages and those before
- * them, so that these may go. A message of this for each channel is enough: it says what the former
- * one said.
+ * them, so that these may go. The last message of a channel says all that former ones said.
  */
 export const keepBegins = Effect.fnUntraced(function* (sets: Sets, all: ReadonlyArray<Counted>) {
   for (const [channel, some] of Map.groupBy(all, (each) => each.channel))
@@ -101,9 +99,9 @@ const removeFormers = Effect.fnUntraced(function* (log: Log, subject: string, la
 })
 
 /**
- * Stores the sums of all final counts of these channels up to these. Returns whether a sum has some
- * of them: the others stay, because WORK has something of a broadcast that a sum would have. A fold
- * would count that twice.
+ * Stores the sums of all final counts of these channels, up to these. Returns a function that says
+ * whether a sum has these now. Where WORK still has something of a broadcast, the sum stops before
+ * it: a fold would count that twice.
  */
 export const keepSums = Effect.fnUntraced(function* (
   { log }: Pick<Sets, "log">,

@@ -95,7 +95,8 @@ const compare = Effect.fnUntraced(function* (bucket: BucketName, folded: DiskBuc
 const apply = Effect.fnUntraced(function* (difference: Difference) {
   const { bucket, extra, isShort, meta, replaced, unequal } = difference
   if (extra.length === 0 && !isShort) return { changed: 0, revision: meta.revision }
-  // First, as a full bucket then has room for the rest. A bucket without these is less wrong.
+  // First: what is removed or made empty leaves room for the rest in a full bucket, and a bucket
+  // without these is less wrong.
   const { remove } = yield* Buckets
   yield* Effect.forEach(
     extra,

@@ -21,7 +21,7 @@ export interface Erased {
 export const outcomesUntil = (erased: number): number => erased + streams.work.maxAgeMillis
 
 /** The last erasure of a user, if that was at a time or later; undefined: there was none. */
-export const erasedSince = Effect.fnUntraced(function* (user: UserToken, since: number) {
+export const erasureSince = Effect.fnUntraced(function* (user: UserToken, since: number) {
   const erasure = yield* erasureOf(user)
   if (erasure === undefined || erasure.at < since) return undefined
   const now = (yield* readServerTime).serverMillis
@@ -53,7 +53,7 @@ const underWay = "that is under way, and LOG may still have what was before"
 
 /** Says on standard error that a user was erased, where the output is for a machine. */
 export const noteErased = Effect.fnUntraced(function* (user: UserToken) {
-  const found = yield* erasedSince(user, 0)
+  const found = yield* erasureSince(user, 0)
   if (found !== undefined) yield* note(`the user was erased ${erasedText(found, user)}`)
 })
 
@@ -67,7 +67,7 @@ export const printToUser = Effect.fnUntraced(function* <R>(
   shown: Shown<R>,
   { since, user }: { readonly since: number; readonly user: UserToken }
 ) {
-  const found = yield* erasedSince(user, since)
+  const found = yield* erasureSince(user, since)
   // Without rows the table says that there was no broadcast, which nobody knows then.
   if (rows.length > 0 || found === undefined) yield* printRows(json, rows, shown)
   if (found === undefined) return
