@@ -60,6 +60,11 @@ const mebibytesIn = (folder: string): number =>
     .reduce((sum, { name, parentPath }) => sum + statSync(join(parentPath, name)).size, 0) /
   1024 ** 2
 
+/** Prints what the service logs as a warning or an error: an hour is too long to ask again. */
+const sayProblems = (text: string) => {
+  for (const line of text.split("\n")) if (/"level":[456]0/.test(line)) say(line)
+}
+
 /** Runs a verb to its end. Resolves with its seconds and the memory that it had at most. */
 const run = async (natsUrl: string, args: ReadonlyArray<string>) => {
   const begin = performance.now()
@@ -160,7 +165,8 @@ const measure = async (size: number): Promise<Figures> => {
       natsUrl,
       env: { ...trustingEnvironment, ...formerKeys },
       readyTimeoutMillis: longMillis,
-      forgets: true
+      forgets: true,
+      printed: sayProblems
     })
   let service = await start(nats.url)
   const bring = (file: string, ...more: ReadonlyArray<string>) =>

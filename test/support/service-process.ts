@@ -115,9 +115,9 @@ export const startProcess = async (main: string, options: ProcessOptions): Promi
     )
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {
+        options.printed?.(text)
         if (isReady && options.forgets === true) return
         output += text
-        options.printed?.(text)
         if (isReady || !/"msg":"ready"/.test(output)) return
         isReady = true
         clearTimeout(timer)
