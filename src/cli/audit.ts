@@ -248,14 +248,21 @@ const footerOf = ({ progress, pushes }: Audit): ReadonlyArray<string> => {
 const changeLine = ({ at, by, change }: Change): string =>
   `${change} ${new Date(at).toISOString()} by ${printable(by)}`
 
-const jsonOf = ({ progress, ...rest }: Audit) => {
-  if (progress === undefined) return { ...rest }
+/** With the names that the HTTP API has. */
+const jsonOf = ({ acceptedAt, progress, startsAt, ...rest }: Audit) => ({
+  ...rest,
+  accepted_at: acceptedAt,
+  ...(startsAt !== undefined && { starts_at: startsAt }),
+  ...(progress !== undefined && jsonOfProgress(progress))
+})
+
+const jsonOfProgress = (progress: Progress) => {
   const { expiresAt, finished, people, shards, shardsDone, withoutSubscription } = progress
   return {
-    ...rest,
-    ...{ expiresAt, finished, ...(people !== undefined && { people }), shards, shardsDone },
+    ...{ expires_at: expiresAt, finished, shards, shards_done: shardsDone },
+    ...(people !== undefined && { people }),
     ...countsOf(progress),
-    ...(withoutSubscription !== undefined && { withoutSubscription })
+    ...(withoutSubscription !== undefined && { without_subscription: withoutSubscription })
   }
 }
 

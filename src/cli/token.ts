@@ -116,7 +116,7 @@ const rowOf = Effect.fnUntraced(function* (
     state: stateOf(token, now),
     created: iso(createdAt)!,
     expires: iso(expiresAt),
-    lastUse: use?.value.day ?? null,
+    last_use: use?.value.day ?? null,
     revoked: iso(revokedAt)
   }
 })
@@ -132,7 +132,7 @@ interface Row {
   readonly created: string
   readonly expires: string | null
   /** A day in UTC. Null: never used, or the bucket `cache` was lost since. */
-  readonly lastUse: string | null
+  readonly last_use: string | null
   readonly revoked: string | null
 }
 
@@ -160,7 +160,7 @@ const cellsOf = ({ channels, name, operator, state, users, ...row }: Row) => [
   state,
   row.created.slice(0, 10),
   row.expires?.slice(0, 10) ?? "never",
-  row.lastUse ?? "-",
+  row.last_use ?? "-",
   row.revoked?.slice(0, 10) ?? "-"
 ]
 

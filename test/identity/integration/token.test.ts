@@ -183,10 +183,10 @@ describe("a token", () => {
 
   it("shows the day of its last use, with one write a day", async () => {
     const token = await create("daily")
-    expect(await row("daily")).toMatchObject({ lastUse: null })
+    expect(await row("daily")).toMatchObject({ last_use: null })
     for (const at of [service, other, service, other])
       expect(await publish(token, "news", at)).toBe(202)
-    await until(async () => (await row("daily"))?.["lastUse"] === today())
+    await until(async () => (await row("daily"))?.["last_use"] === today())
     expect((await cli("list")).stdout).toMatch(
       new RegExp(`^daily +news\\* +- +- +valid +${today()} +\\S+ +${today()} +-$`, "m")
     )
