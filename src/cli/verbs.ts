@@ -29,7 +29,7 @@ import { rebuildCommand } from "./rebuild.ts"
 import { restoreCommand } from "./restore.ts"
 import { signUserCommand } from "./sign-user.ts"
 import { streamsCommand } from "./streams.ts"
-import { noted, usageLayer, VerbFailed } from "./terminal/output.ts"
+import { defectText, note, noted, usageLayer, VerbFailed } from "./terminal/output.ts"
 import { tokenCommand } from "./token.ts"
 import { deadCommand, redriveCommand } from "./undelivered.ts"
 import { userCommand } from "./user.ts"
@@ -82,6 +82,7 @@ const nodeServices = NodeChildProcessSpawner.layer.pipe(
 export const runVerb = (args: ReadonlyArray<string>) =>
   readableFile.pipe(
     Effect.andThen(Command.runWith(bellcast, { version: packageJson.version })(args)),
+    Effect.tapDefect((defect) => note(defectText(defect))),
     Effect.provide([nodeServices, FetchHttpClient.layer, usageLayer])
   )
 

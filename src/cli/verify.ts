@@ -9,7 +9,7 @@ import { printableJson } from "#telemetry/redaction.ts"
 import { frugally } from "./nats/frugal.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
 import { objectFlag } from "./terminal/input.ts"
-import { table, VerbFailed } from "./terminal/output.ts"
+import { defectText, failed, note, table, VerbFailed } from "./terminal/output.ts"
 
 /** The exit code where nothing is known of the buckets. */
 const notChecked = 2
@@ -54,7 +54,10 @@ export const verifyCommand = Command.make(
     }).pipe(
       onNats(nats),
       frugally,
-      // After any other failure, too, the buckets were not compared.
+      // After any other failure, too, and after a defect, the buckets were not compared.
+      Effect.catchDefect((defect) =>
+        Effect.andThen(note(defectText(defect)), failed(defectText(defect)))
+      ),
       Effect.mapError(({ exitCode = notChecked, message }) => new VerbFailed({ message, exitCode }))
     )
 ).pipe(

@@ -13,7 +13,7 @@ import {
 import { Nats } from "#nats/connection/connection.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { eachEntry, type Written, writtenAfter } from "#nats/kv/entries.ts"
+import { eachEntry, parsedValue, type Written, writtenAfter } from "#nats/kv/entries.ts"
 import type { Meta } from "#nats/kv/values.ts"
 import {
   channelOfBegin,
@@ -93,6 +93,8 @@ interface Place {
   upTo: number
   /** All entries up to this revision are read. */
   readUpTo: number
+  /** The last read found no more, when so much was written: a replica that is behind may lack it. */
+  foundEndAt: number
   /** The next entry is old enough then, by the monotonic clock. */
   dueAt: number
   /** The reading has passed more than `meta` since the place was stored. */
@@ -129,6 +131,7 @@ export const makeForgetEnded = Effect.fnUntraced(function* (sets: Sets) {
     place: {
       upTo: meta.forgottenUpTo ?? 0,
       readUpTo: 0,
+      foundEndAt: 0,
       dueAt: 0,
       hasMoved: false,
       meta,
@@ -157,15 +160,21 @@ const forgetEnded = Effect.fnUntraced(function* (reader: Reader, sets: Sets, sav
     place.upTo = passed.at(-1)?.revision ?? place.upTo
     place.hasMoved ||= passed.some(({ key }) => key !== metaKey)
     if (first !== -1) place.dueAt = now.monotonic + waits[first]!
-    else if (!areMore) place.readUpTo = written
+    else if (!areMore) findEnd(place, written)
     const isOver = (yield* monotonicMillis) - now.monotonic >= turnMillis
     if (first !== -1 || !areMore || isOver) return
   }
 })
 
+/** Notes that a read found no more. The second one in a row is the end of the bucket. */
+const findEnd = (place: Place, written: number): void => {
+  if (place.foundEndAt === written) place.readUpTo = written
+  place.foundEndAt = written
+}
+
 /** The change that an entry is of; undefined: it is not that of a registration. */
 const registrationOf = ({ key, text }: Written): Registration | undefined =>
-  isRegistration(key) && text !== "" ? JSON.parse(text) : undefined
+  isRegistration(key) ? (parsedValue(text) as Registration | undefined) : undefined
 
 /**
  * Milliseconds until an entry may be passed. The clock of NATS may be set forward: so an entry of

@@ -98,6 +98,26 @@ const leftOf = (
     return all.flatMap(({ seq }, n) => (left[n] === undefined ? [] : seq))
   }).pipe(Effect.provideService(EndedMillis, endedMillis), inProjector)
 
+it("an entry that is no JSON ends no term of the projector", async () => {
+  const garbage = Effect.gen(function* () {
+    const buckets = yield* Buckets
+    const user = "garbage".padEnd(22, "_") as UserToken
+    const key = keys.registration(channelToken("garbage"), user)
+    yield* buckets.putText("registrations", key, "no JSON", 0)
+    yield* buckets.putText("channels", keys.channelPushes(channelToken("garbage")), "no JSON", 0)
+  })
+  await Effect.runPromise(inProjector(garbage))
+  // Several times: the last entries are read twice.
+  const forgets = (forgetEnded: (saved: number) => Effect.Effect<void, unknown>) =>
+    Effect.repeat(forgetEnded(8), { times: 2 })
+  assert.deepEqual(await Effect.runPromise(leftOf("after garbage", 0, forgets)), [])
+  {
+    await using _ = startProjector(0)
+    await change("PUT")
+    await change("DELETE")
+  }
+})
+
 it("a registration stays while a later term would apply its end again", async () => {
   const left = leftOf("saved", 0, (forgetEnded) => forgetEnded(7))
   assert.deepEqual(await Effect.runPromise(left), [8])

@@ -132,6 +132,18 @@ describe("verify", { timeout: 120_000 }, () => {
     assert.equal((await verifyAt(url)).count, 0)
   })
 
+  it("finds an entry that is no JSON", async () => {
+    const { url } = shared.history
+    await using admin = await administer(url)
+    const { subject } = await firstOf(admin, "subscriptions", /^[^=]/, /"v":1/)
+    await jetstream(admin.nc).publish(subject, "no JSON")
+    const { differences } = await verifyAt(url)
+    assert.lengthOf(differences, 1)
+    assert.deepInclude(differences[0], { bucket: "subscriptions", is: "changed" })
+    await rebuildAt(url)
+    assert.equal((await verifyAt(url)).count, 0)
+  })
+
   it("takes no difference for one that no view shows, or that time makes", async () => {
     const { url } = shared.history
     await using admin = await administer(url)

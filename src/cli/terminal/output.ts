@@ -101,6 +101,13 @@ export const failedBy = ({ message }: { readonly message: string }) => failed(me
 export const noted = <A, E extends { readonly message: string }, R>(verb: Effect.Effect<A, E, R>) =>
   Effect.tapError(verb, ({ message }) => note(message))
 
+/** The kind and the place of a defect: its message may hold what is stored of a person. */
+export const defectText = (defect: unknown): string => {
+  const { name, stack = "" } = defect instanceof Error ? defect : new Error("not an error")
+  const [place = ""] = stack.split("\n").filter((line) => /^\s+at /.test(line))
+  return `this is a defect, please report it: ${name}${place.replace(/^\s+/, " ")}`
+}
+
 /** Messages quote the command line, where an address of NATS may hold a password. */
 const presenter: CliOutput.Presenter = {
   present: (event) =>

@@ -21,6 +21,7 @@ import {
 } from "../connection/errors.ts"
 import { followerFaults, ifThere, isSameTime } from "../follower/checkpoint.ts"
 import { Buckets } from "../kv/bucket.ts"
+import { readOr } from "../kv/entries.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { infoOf, isLaterForm } from "../stream/info.ts"
 import { readAll } from "../stream/pull.ts"
@@ -78,7 +79,7 @@ export const bucketsToMake = Effect.gen(function* () {
     state === undefined || isEarlier(state)
       ? Effect.succeed(true)
       : Effect.map(
-          ifThere(get(bucket, metaKey)),
+          readOr(ifThere(get(bucket, metaKey)), undefined),
           (meta) => meta === undefined || meta.value.unbuilt === true
         )
   )

@@ -62,6 +62,34 @@ export const eachStored = (
   )
 
 /**
+ * The value of a text; undefined: the entry was deleted, or is no JSON. Only a client of NATS
+ * writes such a text. One entry must not end all that reads its bucket, and `bellcast verify` names
+ * it.
+ */
+export const parsedValue = (text: string): unknown => {
+  if (text === "") return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads one entry. Returns `instead` where that is no JSON. */
+export const readOr = <A, B, E, R>(read: Effect.Effect<A, E, R>, instead: B) =>
+  Effect.catchDefect(
+    read as Effect.Effect<A | B, E, R>,
+    (defect): Effect.Effect<A | B, E, R> =>
+      defect instanceof SyntaxError ? Effect.succeed(instead) : Effect.die(defect)
+  )
+
+/** Passes an entry on, unless it has no value. */
+const seeValue = <V>(key: string, text: string, see: (key: string, value: V) => void): void => {
+  const value = parsedValue(text)
+  if (value !== undefined) see(key, value as V)
+}
+
+/**
  * As `eachStored`, from any replica and without a consumer, which auditors may not create, and
  * without `meta` and deleted entries.
  */
@@ -87,7 +115,7 @@ export const scanStored = (
 export const scanEntries = <B extends BucketName>(
   bucket: B,
   see: (key: string, value: ValueIn<B>) => void
-) => scanStored(bucket, (key, text) => see(key, JSON.parse(text)))
+) => scanStored(bucket, (key, text) => seeValue(key, text, see))
 
 /**
  * Passes every entry of a bucket but `meta` to `see`, or those that the wildcard `only` matches. An
@@ -101,7 +129,7 @@ export const eachEntry = <B extends BucketName>(
   eachStored(
     bucket,
     (key, text) => {
-      if (key !== metaKey && text !== "") see(key, JSON.parse(text))
+      if (key !== metaKey) seeValue(key, text, see)
     },
     only
   )
@@ -152,9 +180,7 @@ export const followEntries = Effect.fnUntraced(function* <K extends string>(
 ) {
   const { changes, revision } = yield* Buckets
   const after = yield* revision(bucket)
-  const pass = (key: string, text: string) => {
-    if (text !== "") see(key, JSON.parse(text))
-  }
+  const pass = (key: string, text: string) => seeValue(key, text, see)
   yield* eachStored(bucket, pass, only)
   complete()
   return yield* changes(bucket, after, (key, _, text) => pass(key, text), only)
