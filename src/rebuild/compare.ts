@@ -24,7 +24,7 @@ export interface Compared {
   readonly meta: { readonly text: string | undefined; readonly revision: number }
   /**
    * Entries of the streams that the server lacks, or of which it has another text, in parts; not
-   * `meta`.
+   * `meta`. A part of equal entries is empty: a turn of the event loop fits between any two.
    */
   readonly unequal: () => Generator<Part, void>
 }
@@ -64,13 +64,21 @@ export const compareBucket = Effect.fnUntraced(function* (
   return compared
 })
 
+/** Whether the server lacks an entry of the streams, or has another text of one. */
+export const isUnequal = Effect.fnUntraced(function* ({ unequal }: Compared) {
+  for (const part of unequal()) {
+    if (part.length > 0) return true
+    yield* Effect.yieldNow
+  }
+  return false
+})
+
 const unmarked = function* (bucket: BucketName, folded: DiskBuckets, marks: Marks) {
   for (let last = 0; ; ) {
     const part = folded.after(bucket, last)
     if (part.length === 0) return
     last = part.at(-1)!.revision
-    const some = part.filter(({ key, revision }) => key !== metaKey && !marks.has(revision))
-    if (some.length > 0) yield some
+    yield part.filter(({ key, revision }) => key !== metaKey && !marks.has(revision))
   }
 }
 

@@ -44,13 +44,12 @@ export const foldStreams = Effect.fnUntraced(function* (lastWork: number, taken:
 })
 
 /**
- * The final counts of broadcasts that WORK has no longer or not to their end, their sums, the
- * commands that the projector rejected, and the revisions that jobs of WORK wait for.
+ * The broadcasts that WORK has plans of, the sums of final counts, the commands that the projector
+ * rejected, and the revisions that jobs of WORK wait for.
  */
 const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   const log = yield* EventLog
   const planned = new Set<number>()
-  const finals: Array<Final> = []
   const sums = new Map<ChannelToken, ChannelSummed>()
   /** The revisions that jobs in WORK wait for. */
   let [subscriptions, registrations] = [0, 0]
@@ -66,15 +65,6 @@ const readHistory = Effect.fnUntraced(function* (lastWork: number) {
     const { channel, sum } = found
     sums.set(channel, { ...sum, seq: Math.min(sum.seq, lastWork) })
   })
-  yield* log.replay("log", [filters.finished], (stored) => {
-    const final = finalIn(stored)
-    if (final === undefined) return
-    const { broadcast, delivered, lastModified, seq, shards, since } = final.counts
-    // WORK counts it, unless it was copied before the broadcast was finished.
-    if (planned.has(broadcast) && seq <= lastWork) return
-    const counts = { broadcast, delivered, lastModified, seq: Math.min(seq, lastWork), shards }
-    finals.push({ ...final, counts: since === undefined ? counts : { ...counts, since } })
-  })
   /**
    * Reasons by sequence. A rebuild passes over them, too: it would die on those that the projector
    * gave up, and LOG may lack what the others were rejected for.
@@ -83,19 +73,35 @@ const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   yield* log.replay("log", [filters.rejected], ({ message }) => {
     if (message.type === "command.rejected") rejected.set(message.command, message.reason)
   })
-  return { finals, sums, rejected, floors: { subscriptions, registrations } }
+  return { lastWork, planned, sums, rejected, floors: { subscriptions, registrations } }
 })
-type History = Effect.Success<ReturnType<typeof readHistory>>
+type History = Omit<Effect.Success<ReturnType<typeof readHistory>>, "floors">
+
+/**
+ * Passes the final counts of broadcasts to `each` that WORK has no longer, or not to their end. LOG
+ * has millions of them, so none is kept.
+ */
+const eachFinal = Effect.fnUntraced(function* <E, R>(
+  { lastWork, planned }: History,
+  each: (final: Final) => Effect.Effect<void, E, R>
+) {
+  yield* (yield* EventLog).replay("log", [filters.finished], (stored) => {
+    const final = finalIn(stored)
+    if (final === undefined) return Effect.void
+    const { broadcast, delivered, lastModified, seq, shards, since } = final.counts
+    // WORK counts it, unless it was copied before the broadcast was finished.
+    if (planned.has(broadcast) && seq <= lastWork) return Effect.void
+    const counts = { broadcast, delivered, lastModified, seq: Math.min(seq, lastWork), shards }
+    return each({ ...final, counts: since === undefined ? counts : { ...counts, since } })
+  })
+})
 
 /** Folds the streams, up to their present ends. */
-const foldAll = Effect.fnUntraced(function* (
-  { finals, rejected, sums }: Pick<History, "finals" | "rejected" | "sums">,
-  taken: number
-) {
+const foldAll = Effect.fnUntraced(function* (history: History, taken: number) {
+  const { rejected, sums } = history
   const folded = yield* makeDiskBuckets
   const ended = yield* makeEnded
-  // Skip what WORK still has of a broadcast whose plan has expired: its final counts include it.
-  const forgotten = new Set(finals.map(({ counts }) => counts.broadcast))
+  const forgotten = yield* readForgotten(history)
   const counted = (stored: Stored) =>
     forgotten.has(parseOfBroadcast(stored.subject)?.broadcast ?? 0) ? undefined : stored
   yield* Effect.gen(function* () {
@@ -110,12 +116,28 @@ const foldAll = Effect.fnUntraced(function* (
       Effect.provideService(References.MinimumLogLevel, "Warn")
     )
     // The pushes of broadcasts whose messages in WORK have expired.
-    for (const final of finals)
-      yield* restore(final.channel, (pushes) => withFinal(pushes, sums.get(final.channel), final))
+    yield* eachFinal(history, (final) =>
+      restore(final.channel, (pushes) => withFinal(pushes, sums.get(final.channel), final))
+    )
     for (const [channel, sum] of sums) yield* restore(channel, (pushes) => withSum(pushes, sum))
     if (taken > 0) yield* noteTaken(taken)
   }).pipe(Effect.provideService(Buckets, folded.buckets), Effect.provideService(Watermark, silent))
   return folded
+})
+
+/**
+ * Broadcasts of which WORK may have some outcomes, but not the plan: their final counts include
+ * these. Of a broadcast that ended before WORK's first message, WORK has nothing.
+ */
+const readForgotten = Effect.fnUntraced(function* (history: History) {
+  const state = yield* streamState(streams.work)
+  const firstSeq = state?.firstSeq ?? 0
+  const forgotten = new Set<number>()
+  yield* eachFinal(history, ({ counts: { broadcast, seq } }) => {
+    if (seq >= firstSeq) forgotten.add(broadcast)
+    return Effect.void
+  })
+  return forgotten
 })
 
 /** Messages that are applied together. */
@@ -222,6 +244,7 @@ const makeEnded = Effect.gen(function* () {
     for (let last = 0; ; ) {
       const part = after("registrations", last)
       if (part.length === 0) return
+      yield* Effect.yieldNow
       last = part.at(-1)!.revision
       yield* Effect.forEach(
         part.filter(({ text }) => isForgotten(text)),

@@ -8,13 +8,14 @@ import { Followers } from "#nats/follower/follower.ts"
 import { leaseSecondsMax, overdueMillisOf } from "#nats/follower/lease.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { type DiskBuckets, NoScratch } from "#nats/kv/disk-buckets.ts"
+import { readOr } from "#nats/kv/entries.ts"
 import { type BucketName, buckets, keys, metaKey, projections } from "#streams/buckets.ts"
 import { type FollowerName, followerNames } from "#streams/followers.ts"
 import { storedForm, streams } from "#streams/index.ts"
 import { foldStreams } from "./fold.ts"
 import { failed, hindered, note, type RebuildFailed } from "./notes.ts"
 import { fitWorkToLog } from "./work-of-log.ts"
-import { pauseWork, writeBuckets } from "./write.ts"
+import { historyOf, pauseWork, writeBuckets } from "./write.ts"
 
 /**
  * Makes the buckets equal to what the streams say. Folds into a file, so that a bucket is written
@@ -41,16 +42,24 @@ export const rebuild = Effect.fn("Rebuild.rebuild")(function* () {
   )
 }, Effect.scoped)
 
-/** Makes the buckets equal to what the streams say, until a lease is lost. */
-export const rebuildUnder = (leases: ReadonlyArray<HeldLease>, replicas: number) =>
-  Effect.raceAllFirst([foldAndWrite(replicas), ...leases.map(({ lost }) => lost)]).pipe(
+/**
+ * Makes the buckets equal to what the streams say, until a lease is lost. Writes nothing before
+ * `mayWrite` ends.
+ */
+export const rebuildUnder = (
+  leases: ReadonlyArray<HeldLease>,
+  replicas: number,
+  mayWrite: Effect.Effect<void> = Effect.void
+) =>
+  Effect.raceAllFirst([foldAndWrite(replicas, mayWrite), ...leases.map(({ lost }) => lost)]).pipe(
     Effect.tap(noteMaking(undefined))
   )
 
 const foldAndWrite = Effect.fnUntraced(
-  function* (replicas: number) {
+  function* (replicas: number, mayWrite: Effect.Effect<void>) {
     const { lastWork, taken } = yield* fitWorkToLog
     const { floors, folded } = yield* foldStreams(lastWork, taken)
+    yield* mayWrite
     const unreadable = yield* unreadableBuckets(floors)
     return unreadable.length === 0
       ? yield* writeBuckets(folded)
@@ -82,7 +91,7 @@ const unreadableBuckets = Effect.fnUntraced(function* (floors: Floors) {
         state !== undefined &&
         state.form === storedForm.buckets &&
         state.lastSeq >= (floors[bucket] ?? 0)
-      const meta = isBegun ? (yield* get(bucket, metaKey))?.value : undefined
+      const meta = isBegun ? (yield* readOr(get(bucket, metaKey), undefined))?.value : undefined
       return { bucket, isBegun, isReadable: meta !== undefined && meta.unbuilt !== true }
     })
   )
@@ -105,10 +114,14 @@ const writePaused = Effect.fnUntraced(function* (
   const pause = yield* pauseWork
   yield* pause.keep
   const emptied = unreadable.filter(({ isBegun }) => !isBegun)
+  const empty = Effect.fnUntraced(function* (bucket: BucketName) {
+    const { get } = yield* Buckets
+    const isThere = (yield* bucketState(bucket)) !== undefined
+    const former = isThere ? (yield* readOr(get(bucket, metaKey), undefined))?.value : undefined
+    yield* emptyBucket(bucket, replicas, floors[bucket] ?? 0, yield* historyOf(bucket, former))
+  })
   const write = Effect.andThen(
-    Effect.forEach(emptied, ({ bucket }) => emptyBucket(bucket, replicas, floors[bucket] ?? 0), {
-      discard: true
-    }),
+    Effect.forEach(emptied, ({ bucket }) => empty(bucket), { discard: true }),
     writeBuckets(folded)
   )
   const changes = yield* Effect.raceFirst(write, pause.held)

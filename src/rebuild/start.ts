@@ -65,6 +65,12 @@ const makeOrWait = Effect.fnUntraced(function* (replicas: number) {
   }
 })
 
+/**
+ * Processes of an earlier version end within this time, which would take entries of this form for
+ * their own: at rest they look every 3 s, and wait 2 s for the response.
+ */
+const endedMillis = 6_000
+
 /** Makes the buckets, unless another process does so first. */
 const makeOnce = Effect.fnUntraced(
   function* (replicas: number) {
@@ -73,6 +79,10 @@ const makeOnce = Effect.fnUntraced(
     if (!isBegun) yield* refuseOtherMoments
     // Processes of an earlier version end now, and give up the leases.
     yield* noteMaking(storedForm.buckets)
+    const notedAt = yield* monotonicMillis
+    const areEnded = Effect.flatMap(monotonicMillis, (now) =>
+      Effect.sleep(isBegun ? 0 : notedAt + endedMillis - now)
+    )
     yield* ensureCache(replicas)
     const leases = yield* Effect.raceFirst(
       Effect.forEach(followerNames, (name) => holdLease(name, "wait")),
@@ -80,7 +90,7 @@ const makeOnce = Effect.fnUntraced(
     )
     // Another process may have made them before this one noted that it would.
     const isMade = leases === undefined || (yield* bucketsToMake).length === 0
-    yield* isMade ? noteMaking(undefined) : rebuildUnder(leases, replicas)
+    yield* isMade ? noteMaking(undefined) : rebuildUnder(leases, replicas, areEnded)
   },
   Effect.provideServiceEffect(
     Notes,

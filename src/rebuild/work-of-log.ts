@@ -42,10 +42,16 @@ const plannedBy = (stored: Stored): number | undefined => {
   return change !== undefined && isPlannedAt(change) ? parseState(subject) : undefined
 }
 
-const readLog = Effect.gen(function* () {
+/**
+ * The broadcasts of LOG that have a plan in WORK, or that have not ended, and those of which LOG
+ * counts messages that WORK lacks. LOG has millions of others.
+ */
+const readLog = Effect.fnUntraced(function* (plans: ReadonlyMap<number, number>, lastWork: number) {
   const broadcasts = new Map<number, InLog>()
-  /** Broadcasts that need no plan, with the last message of WORK that was counted. */
-  const ended = new Map<number, number>()
+  const ended = new Set<number>()
+  const cut: Array<number> = []
+  const end = (broadcast: number) =>
+    plans.has(broadcast) ? ended.add(broadcast) : broadcasts.delete(broadcast)
   const wanted = [filters.broadcasts, filters.states, filters.finished, filters.rejected]
   yield* (yield* EventLog).replay("log", wanted, (stored) => {
     const { at, seq, subject } = stored
@@ -56,10 +62,12 @@ const readLog = Effect.gen(function* () {
       broadcasts.set(planned, { ...origin, startedAt: at })
     if (subject.startsWith("bellcast.cmd.")) return
     const { message } = stored
-    if (message.type === "broadcast.finished") ended.set(message.broadcast, message.seq)
-    if (message.type === "broadcast.rejected") ended.set(message.broadcast, 0)
+    if (message.type === "broadcast.rejected") end(message.broadcast)
+    if (message.type !== "broadcast.finished") return
+    end(message.broadcast)
+    if (message.seq > lastWork) cut.push(message.broadcast)
   })
-  return { broadcasts, ended }
+  return { broadcasts, ended, cut }
 })
 
 /** Whether the number stands for something else in LOG. An erased broadcast leaves a gap. */
@@ -104,13 +112,12 @@ export const fitWorkToLog = Effect.gen(function* () {
   // Before the plans are read: a planner that runs acknowledges what it has planned since.
   const floor = (yield* consumerState(streams.log, planner))?.ack_floor.stream_seq ?? 0
   const plans = yield* readWork
-  const { broadcasts, ended } = yield* readLog
-  const lastLog = (yield* streamState(streams.log))?.lastSeq ?? 0
   const lastWork = (yield* streamState(streams.work))?.lastSeq ?? 0
+  const { broadcasts, cut, ended } = yield* readLog(plans, lastWork)
+  const lastLog = (yield* streamState(streams.log))?.lastSeq ?? 0
   const foreign: Array<number> = []
   for (const [broadcast, acceptedAt] of plans)
     if (yield* isForeign(broadcasts, lastLog, broadcast, acceptedAt)) foreign.push(broadcast)
-  const cut = [...ended].flatMap(([broadcast, seq]) => (seq > lastWork ? broadcast : []))
   yield* purge(foreign, cut)
   for (const broadcast of foreign) plans.delete(broadcast)
 

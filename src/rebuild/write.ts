@@ -3,13 +3,21 @@
 // this one dies half-way, and planning and delivery are paused while lost buckets are rebuilt: a
 // worker that reads half of a channel would treat the other half as gone.
 import * as Effect from "effect/Effect"
+import { endOfHistory } from "#domain/history.ts"
 import { noCounts } from "#domain/registration.ts"
 import { noOwners } from "#domain/subscription/owners.ts"
 import { emptyList } from "#domain/subscription/subscription.ts"
-import { consumerState, pauseConsumer, resumeConsumer } from "#nats/admin/maintenance.ts"
+import { HistoryDays } from "#history/place.ts"
+import {
+  consumerState,
+  pauseConsumer,
+  resumeConsumer,
+  streamState
+} from "#nats/admin/maintenance.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import type { DiskBuckets } from "#nats/kv/disk-buckets.ts"
+import { parsedValue } from "#nats/kv/entries.ts"
 import { builtMillis } from "#nats/kv/read-one.ts"
 import type { Meta } from "#nats/kv/values.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
@@ -21,8 +29,8 @@ import {
   metaKey,
   projections
 } from "#streams/buckets.ts"
-import { consumers } from "#streams/index.ts"
-import { type Compared, compareBucket } from "./compare.ts"
+import { consumers, streams } from "#streams/index.ts"
+import { type Compared, compareBucket, isUnequal } from "./compare.ts"
 import { failed, hindered, note, type RebuildFailed, reach } from "./notes.ts"
 
 /** A batch of the group commit has at most 500 messages. */
@@ -87,7 +95,7 @@ const compare = Effect.fnUntraced(function* (bucket: BucketName, folded: DiskBuc
     const empty = emptyOf(bucket, key)
     if (text !== empty) extra.push({ key, revision, empty })
   })
-  const isShort = compared.unequal().next().done !== true
+  const isShort = yield* isUnequal(compared)
   return { ...compared, extra, replaced, isShort } satisfies Difference
 })
 
@@ -106,13 +114,16 @@ const apply = Effect.fnUntraced(function* (difference: Difference) {
         : Effect.asVoid(put(bucket, { key, text: empty, revision })),
     { concurrency: removalsAtOnce, discard: true }
   )
-  const former = meta.text === undefined ? { v: 1 } : (JSON.parse(meta.text) as Meta)
-  const text = JSON.stringify({ ...former, unbuilt: true })
+  const former = metaOf(meta.text) ?? { v: 1 }
+  const text = JSON.stringify({ ...former, ...(yield* historyOf(bucket, former)), unbuilt: true })
   const revision = yield* put(bucket, { key: metaKey, text, revision: meta.revision })
   // Readers may take the bucket as built a little longer.
   yield* Effect.sleep(2 * builtMillis)
   let changed = extra.length
   for (const part of unequal()) {
+    // The lease is renewed between two parts, also where all is equal.
+    yield* Effect.yieldNow
+    if (part.length === 0) continue
     yield* Effect.forEach(
       part,
       (each) => replace(bucket, { ...each, revision: replaced.get(each.revision) ?? 0 }),
@@ -162,20 +173,42 @@ const noRoom = (bucket: BucketName) =>
       "make it larger, run it again"
   )
 
+/** Undefined: there is none, or it is no JSON. */
+const metaOf = (text: string | undefined) => parsedValue(text ?? "") as Meta | undefined
+
+/**
+ * Of which time on LOG is whole: only the bucket `permissions` says it. Of one that was lost, or
+ * that a killed rebuild has left without it: not before the shortest history, if LOG lacks any
+ * message. `former`: the entry `meta` of the bucket; undefined: there is none.
+ */
+export const historyOf = Effect.fnUntraced(function* (
+  bucket: BucketName,
+  former: Partial<Meta> | undefined
+) {
+  if (bucket !== "permissions") return {}
+  if (former?.historyFrom !== undefined) return { historyFrom: former.historyFrom }
+  if (former !== undefined && former.unbuilt !== true) return { historyFrom: 0 }
+  const log = yield* streamState(streams.log)
+  const isWhole = log === undefined || log.messages === log.lastSeq
+  const { serverMillis } = yield* readServerTime
+  const { shortest } = yield* HistoryDays
+  return { historyFrom: isWhole ? 0 : endOfHistory(serverMillis, shortest) }
+})
+
 /**
  * Revisions in a folded checkpoint mean nothing: replaces them by those of the server. Keeps how
- * far registrations are forgotten: what was written now has later revisions. Keeps of which time on
- * LOG is whole, which it does not say itself.
+ * far registrations are forgotten: what was written now has later revisions.
  */
 const metaText = Effect.fnUntraced(function* (
   folded: DiskBuckets,
-  { bucket, meta: { text: former = "{}" } }: Difference
+  { bucket, meta: { text } }: Difference
 ) {
   const made = folded.entry(bucket, metaKey)?.text ?? JSON.stringify({ v: 1 })
-  const { forgottenUpTo, historyFrom } = JSON.parse(former) as Partial<Meta>
+  const former = metaOf(text)
+  const { historyFrom = 0 } = yield* historyOf(bucket, former)
   const kept = {
-    ...(forgottenUpTo !== undefined && { forgottenUpTo }),
-    ...(historyFrom !== undefined && { historyFrom })
+    ...(former?.forgottenUpTo !== undefined && { forgottenUpTo: former.forgottenUpTo }),
+    ...(historyFrom > 0 && { historyFrom })
   }
   const meta: Meta = { ...(JSON.parse(made) as Meta), ...kept }
   if (meta.mark === undefined) return JSON.stringify(meta)

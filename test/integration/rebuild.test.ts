@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { emptyBucket } from "#nats/admin/maintenance.ts"
+import { historyDaysMin } from "#domain/history.ts"
+import { readHistoryPlace, writeHistoryPlace } from "#history/place.ts"
+import { emptyBucket, refuseMissingBuckets } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
+import type { Nats } from "#nats/connection/connection.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { keys } from "#streams/buckets.ts"
@@ -20,7 +23,7 @@ import { channels } from "#test/history-commands.ts"
 import { startNats } from "#test/nats.ts"
 
 /** Runs against the buckets of a server that no service uses. */
-const at = <A, E>(url: string, program: Effect.Effect<A, E, Buckets>) =>
+const at = <A, E>(url: string, program: Effect.Effect<A, E, Buckets | Nats>) =>
   Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url, name: "test" }))))
 
 /** The registrations of a channel as a worker reads them that was told to wait for a revision. */
@@ -105,6 +108,42 @@ describe("rebuild", { timeout: 90_000 }, () => {
         await admin.jsm.streams.purge("BELLCAST_WORK", { filter })
     }
     await rebuildAt(service.url)
+    assert.deepStrictEqual(await admin.entries(), before)
+  })
+
+  it("keeps from when on LOG is whole, and says so where that was lost", async () => {
+    const { url } = shared.history
+    await using admin = await administer(url)
+    const rebuilt = async () => {
+      await rebuildAt(url)
+      return (await at(url, readHistoryPlace)).historyFrom
+    }
+    const stream = "KV_bellcast_permissions"
+    await at(url, writeHistoryPlace({ historyFrom: 12_345 }))
+    const { config } = await admin.jsm.streams.info(stream)
+    const metadata = { ...config.metadata, bellcast_form: "1" }
+    await admin.jsm.streams.update(stream, { ...config, metadata })
+    assert.equal(await rebuilt(), 12_345)
+
+    // The history never ends later than that.
+    const shortest = () => Date.now() - historyDaysMin * 24 * 3_600_000
+    const before = shortest()
+    const { seq } = await jetstream(admin.nc).publish("bellcast.evt.rejected.999999", "{}")
+    await admin.jsm.streams.deleteMessage("BELLCAST_LOG", seq)
+    await admin.jsm.streams.delete(stream)
+    const found = await rebuilt()
+    assert.isTrue(before - 1_000 <= found && found <= shortest() + 1_000, String(found))
+  })
+
+  it("mends a bucket whose checkpoint is no JSON, with which no service starts", async () => {
+    const { url } = shared.history
+    await using admin = await administer(url)
+    const before = await admin.entries()
+    await jetstream(admin.nc).publish("$KV.bellcast_channels.meta", "no JSON")
+    const refused = await at(url, Effect.flip(refuseMissingBuckets))
+    assert.match(refused.message, /bellcast_channels.* run `bellcast rebuild`/)
+    await rebuildAt(url)
+    await at(url, refuseMissingBuckets)
     assert.deepStrictEqual(await admin.entries(), before)
   })
 

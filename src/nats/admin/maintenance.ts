@@ -14,6 +14,8 @@ import {
   unavailable
 } from "../connection/errors.ts"
 import { Buckets } from "../kv/bucket.ts"
+import { readOr } from "../kv/entries.ts"
+import type { Meta } from "../kv/values.ts"
 import { consumerInfo, formKey, infoOf, makingKey } from "../stream/info.ts"
 import { countDirect } from "../stream/read-direct.ts"
 import { createConsumer, recreateBucket } from "./provision.ts"
@@ -39,6 +41,8 @@ export interface StreamState {
   readonly bytes: number
   /** Limit of `bytes`. */
   readonly bytesMax: number
+  /** Of the first message that is left; without any, one more than `lastSeq`. */
+  readonly firstSeq: number
   readonly lastSeq: number
   readonly replicas: number
   /** The form of what it stores (`storedForm`). Undefined: made by no version of Bellcast. */
@@ -55,6 +59,7 @@ const stateOf = Effect.fnUntraced(function* (name: string) {
     messages: state.messages,
     bytes: state.bytes,
     bytesMax: config.max_bytes,
+    firstSeq: state.first_seq,
     lastSeq: state.last_seq,
     replicas: config.num_replicas,
     form: config.metadata?.[formKey],
@@ -89,8 +94,8 @@ export const refuseMissingBuckets = Effect.gen(function* () {
   for (const bucket of projections) {
     const state = yield* bucketState(bucket)
     const meta =
-      state === undefined ? undefined : (yield* (yield* Buckets).get(bucket, metaKey))?.value
-    if (state === undefined || meta?.unbuilt === true) missing.push(bucketStream(bucket))
+      state && (yield* readOr((yield* Buckets).get(bucket, metaKey), { value: { unbuilt: true } }))
+    if (state === undefined || meta?.value.unbuilt === true) missing.push(bucketStream(bucket))
   }
   if (missing.length === 0) return
   return yield* new StartRefused({
@@ -164,13 +169,15 @@ export const purgeSubjects = (stream: StreamSpec, filter: string) =>
   ask(`purge ${stream.name}`, ({ jsm }) => jsm.streams.purge(stream.name, { filter }))
 
 /**
- * Deletes a bucket and creates it empty, marked as unbuilt. Its revisions continue above those of
- * the former bucket and above `minRevision`: jobs in WORK wait for revisions of the former bucket.
+ * Deletes a bucket and creates it empty, marked as unbuilt, with what is `kept` of its `meta`. Its
+ * revisions continue above those of the former bucket and above `minRevision`: jobs in WORK wait
+ * for revisions of the former bucket.
  */
 export const emptyBucket = Effect.fnUntraced(function* (
   bucket: BucketName,
   replicas: number,
-  minRevision: number
+  minRevision: number,
+  kept: Partial<Meta> = {}
 ) {
   const buckets = yield* Buckets
   const last = Math.max(1, minRevision, (yield* bucketState(bucket))?.lastSeq ?? 0)
@@ -178,5 +185,5 @@ export const emptyBucket = Effect.fnUntraced(function* (
   yield* ask(`empty ${bucket}`, ({ jsm }) =>
     jsm.streams.purge(bucketStream(bucket), { seq: last + 1 })
   )
-  yield* buckets.put(bucket, metaKey, { v: 1, unbuilt: true }, 0)
+  yield* buckets.put(bucket, metaKey, { v: 1, unbuilt: true, ...kept }, 0)
 })

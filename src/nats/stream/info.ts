@@ -54,6 +54,8 @@ export interface StreamInfo {
   readonly state: {
     readonly messages: number
     readonly bytes: number
+    /** Of an empty stream one more than the last. */
+    readonly first_seq: number
     readonly last_seq: number
   }
 }
