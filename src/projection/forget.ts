@@ -93,7 +93,7 @@ interface Place {
   upTo: number
   /** All entries up to this revision are read. */
   readUpTo: number
-  /** The last read found no more, when so much was written: a replica that is behind may lack it. */
+  /** A read found no more when so much was written. A replica that is behind may lack it. */
   foundEndAt: number
   /** The next entry is old enough then, by the monotonic clock. */
   dueAt: number
