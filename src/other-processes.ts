@@ -24,7 +24,8 @@ export const childrenOf = Effect.fnUntraced(function* (parent: Parent) {
   if (processes < 2) return undefined
   const { found } = yield* Source
   const given = Object.fromEntries([...found].map(([name, { value }]) => [name, value]))
-  return makeChildren(processes, { ...given, ...settingsOfChild(parent) })
+  const settings = { ...given, ...settingsOfChild(parent) }
+  return makeChildren({ processes, settings })
 })
 
 /** How many processes deliver, this one included. Each has a part of every bound, at least 1. */

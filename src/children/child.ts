@@ -1,7 +1,6 @@
 // A child of this process: another process with the same program, settings and flags, and the role
 // delivery alone. Its log lines are written among those of this process.
 import { type ChildProcess, fork } from "node:child_process"
-import { once } from "node:events"
 import { devNull } from "node:os"
 import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -11,6 +10,8 @@ import { argumentOf, type FromChild, type FromParent } from "./messages.ts"
 import type { Activity } from "./processes.ts"
 
 export interface ChildOptions {
+  /** The file that it runs. */
+  readonly program: string
   readonly number: number
   readonly processes: number
   /** The settings of the child, also those that this process read from a file. */
@@ -40,8 +41,7 @@ export class Child {
   #activity: Activity = { busy: 0, attempts: 0 }
   readonly #process: ChildProcess
 
-  constructor({ answer, number, processes, settings, writeLine }: ChildOptions) {
-    const [, program = ""] = process.argv
+  constructor({ answer, number, processes, program, settings, writeLine }: ChildOptions) {
     this.#process = fork(program, [argumentOf(number, processes)], {
       env: environmentOf(settings),
       // A file of variables is read already, and may have been changed since.
@@ -51,7 +51,9 @@ export class Child {
       stdio: ["ignore", "pipe", "inherit", "ipc"]
     })
     this.ended = endOf(this.#process)
-    createInterface({ input: this.#process.stdout! }).on("line", writeLine)
+    // Without a free descriptor there is no pipe either.
+    const { stdout } = this.#process
+    if (stdout) createInterface({ input: stdout }).on("line", writeLine)
     this.#process.on("message", (message: FromChild) => {
       if (message.kind === "report") {
         this.series = message.series
@@ -101,16 +103,20 @@ const environmentOf = (settings: Readonly<Record<string, string>>) => {
   return { ...environment, ...settings, BELLCAST_CONFIG: devNull }
 }
 
-/** Resolves when a child has ended and its last messages are read. */
+/**
+ * Resolves when a child has ended and its last messages are read, or when it could not be started.
+ * Never rejects: `error` also says that a signal or a message could not be sent to a child that
+ * runs. `once` of Node.js would reject then, and nobody would handle that.
+ */
 const endOf = async (child: ChildProcess): Promise<Ended> => {
   const failed = new Promise<Ended>((resolve) =>
     child.on("error", ({ message }) => resolve({ reason: message }))
   )
-  const closed = once(child, "close").then(([code, signal]): Ended => {
-    return typeof signal === "string" ? { signal } : { code: code as number }
-  })
   if (child.pid === undefined) return failed
-  const ended = await closed
-  if (child.connected) await Promise.race([once(child, "disconnect"), sleep(lastMillisMax)])
-  return ended
+  const [code, signal] = await emitted(child, "close")
+  if (child.connected) await Promise.race([emitted(child, "disconnect"), sleep(lastMillisMax)])
+  return typeof signal === "string" ? { signal } : { code: code as number }
 }
+
+const emitted = (child: ChildProcess, event: string): Promise<ReadonlyArray<unknown>> =>
+  new Promise((resolve) => child.once(event, (...all) => resolve(all)))

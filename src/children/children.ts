@@ -26,12 +26,17 @@ export interface Children {
   readonly told: Effect.Effect<void>
 }
 
-/** All that is known of the children of this process. */
-interface State {
+interface ChildrenOptions {
   /** All processes that deliver, this one included. */
   readonly processes: number
   /** The settings of a child. */
   readonly settings: Readonly<Record<string, string>>
+  /** The file that a child runs. Default: that of this process. */
+  readonly program?: string
+}
+
+/** All that is known of the children of this process. */
+interface State extends Required<ChildrenOptions> {
   /** By the number of the child. */
   readonly running: Map<number, Child>
   /** The fibers that keep children running; none: this process delivers alone. */
@@ -48,17 +53,14 @@ interface State {
   failedAt: number | undefined
 }
 
-/**
- * Makes the children of this process. `processes`: all that deliver, this one included.
- * `settings`: those of a child.
- */
-export const makeChildren = (
-  processes: number,
-  settings: Readonly<Record<string, string>>
-): Children => {
+/** Makes the children of this process. */
+export const makeChildren = ({
+  program = process.argv[1] ?? "",
+  ...options
+}: ChildrenOptions): Children => {
   const state: State = {
-    processes,
-    settings,
+    ...options,
+    program,
     running: new Map(),
     keepers: [],
     bounds: [],
@@ -158,11 +160,11 @@ const keep = Effect.fnUntraced(function* (state: State, number: number) {
 })
 
 const start = Effect.fnUntraced(function* (state: State, number: number) {
-  const { processes, running, settings } = state
+  const { processes, program, running, settings } = state
   const { write } = yield* LogLines
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
   const answer = (request: TokenRequest) => run(state.answer(request))
-  const child = new Child({ number, processes, settings, writeLine: write, answer })
+  const child = new Child({ number, processes, program, settings, writeLine: write, answer })
   running.set(number, child)
   showProcesses({}, 1 + running.size)
   return child
