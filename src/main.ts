@@ -301,8 +301,8 @@ const service = Layer.unwrap(
     const gateway = yield* GatewaySettings
     const apiPath = `/${versionPrefix}/`
     const { heartbeatTimeoutSeconds: timeoutSeconds, readonly } = gateway
-    const children =
-      place === undefined ? yield* childrenOf({ settings, secrets, natsUrl }) : undefined
+    const parent = { settings, secrets, natsUrl, isStopRequested: stop.isRequested }
+    const children = place === undefined ? yield* childrenOf(parent) : undefined
     return running({
       settings,
       secrets,

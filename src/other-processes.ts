@@ -15,6 +15,8 @@ interface Parent {
   readonly secrets: Secrets["Service"]
   /** Address of NATS, with the login. */
   readonly natsUrl: string
+  /** Whether a signal told this process to stop. */
+  readonly isStopRequested: () => boolean
 }
 
 /** The other processes that deliver; undefined: this one needs none. */
@@ -24,8 +26,9 @@ export const childrenOf = Effect.fnUntraced(function* (parent: Parent) {
   if (processes < 2) return undefined
   const { found } = yield* Source
   const given = Object.fromEntries([...found].map(([name, { value }]) => [name, value]))
+  const { isStopRequested } = parent
   const settings = { ...given, ...settingsOfChild(parent) }
-  return makeChildren({ processes, settings })
+  return makeChildren({ processes, settings, isStopRequested })
 })
 
 /** How many processes deliver, this one included. Each has a part of every bound, at least 1. */

@@ -33,6 +33,8 @@ interface ChildrenOptions {
   readonly settings: Readonly<Record<string, string>>
   /** The file that a child runs. Default: that of this process. */
   readonly program?: string
+  /** Whether this process was told to stop: it serves on for a while, and drains then. */
+  readonly isStopRequested: () => boolean
 }
 
 /** All that is known of the children of this process. */
@@ -48,7 +50,7 @@ interface State extends Required<ChildrenOptions> {
   /** The counts of children that ended. */
   counted: ReadonlyArray<Series>
   answer: (request: TokenRequest) => Effect.Effect<TokenResponse>
-  isStopping: boolean
+  isTold: boolean
   /** When a child had died too often, by the monotonic clock; undefined: not since they began. */
   failedAt: number | undefined
 }
@@ -67,7 +69,7 @@ export const makeChildren = ({
     divided: 1,
     counted: [],
     answer: () => Effect.succeed("none"),
-    isStopping: false,
+    isTold: false,
     failedAt: undefined
   }
   return { supervised: supervise(state), told: tell(state), group: groupOf(state) }
@@ -87,6 +89,12 @@ const groupOf = (state: State): GroupShape => ({
   reports: () => [state.counted, ...[...state.running.values()].map(({ series }) => series)]
 })
 
+/**
+ * A signal to the whole group of processes (Ctrl-C, `systemctl stop`) ends the children, too, before
+ * this process drains. Such an end is no death.
+ */
+const isStopping = ({ isStopRequested, isTold }: State): boolean => isTold || isStopRequested()
+
 /** Looks once a second at how busy the processes are. */
 const supervise = Effect.fnUntraced(function* (state: State) {
   const scope = yield* Effect.scope
@@ -95,7 +103,7 @@ const supervise = Effect.fnUntraced(function* (state: State) {
   const look = Effect.gen(function* () {
     const own = activityOf()
     const now = yield* monotonicMillis
-    if (state.isStopping) return
+    if (isStopping(state)) return
     const all = [own, ...[...state.running.values()].map((child) => child.takeActivity())]
     if (state.keepers.length > 0) {
       if (state.failedAt !== undefined || load.ends(all, now)) yield* end(state)
@@ -109,7 +117,7 @@ const supervise = Effect.fnUntraced(function* (state: State) {
 /** Tells all that run to drain. */
 const tell = (state: State) =>
   Effect.sync(() => {
-    state.isStopping = true
+    state.isTold = true
     for (const child of state.running.values()) child.tell()
   })
 
@@ -139,14 +147,14 @@ const divide = (state: State, among: number) =>
 /** Runs one child after the other with a number, until it is interrupted. */
 const keep = Effect.fnUntraced(function* (state: State, number: number) {
   let deaths = 0
-  while (!state.isStopping) {
+  while (!isStopping(state)) {
     const beganAt = yield* monotonicMillis
     const ended = yield* Effect.acquireUseRelease(
       start(state, number),
       (child) => Effect.promise(() => child.ended),
       (child) => stop(state, number, child)
     ).pipe(Effect.catchDefect((defect) => Effect.succeed<Ended>({ reason: String(defect) })))
-    if (state.isStopping) break
+    if (isStopping(state)) break
     deaths = (yield* monotonicMillis) - beganAt < restMillis ? deaths + 1 : 1
     countDeath({}, 1)
     yield* logDeath(number, ended, deaths)

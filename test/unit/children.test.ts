@@ -32,13 +32,18 @@ interface Line {
 const running = (): ReadonlyArray<number> => childrenOf(process.pid)
 
 /** Two children of this process, what is logged of them, and how a bound of 90 was divided. */
-const started = Effect.fnUntraced(function* (program: string) {
+const started = Effect.fnUntraced(function* (program: string, isStopRequested = () => false) {
   const lines: Array<Line> = []
   const logger = Logger.make<unknown, void>(({ logLevel, message }) => {
     const [text, fields] = Array.isArray(message) ? message : [message]
     lines.push({ ...fields, level: logLevel, text: String(text) })
   })
-  const { group, supervised } = makeChildren({ processes: 3, settings: {}, program })
+  const { group, supervised } = makeChildren({
+    processes: 3,
+    settings: {},
+    program,
+    isStopRequested
+  })
   /** The parts, and how many children ran when this process kept to them. */
   const parts: Array<readonly [number, number]> = []
   yield* group.divide(Effect.sync(() => parts.push([group.part(90), running().length])))
@@ -141,6 +146,24 @@ describe.skipIf(process.platform !== "linux")("children of a process that delive
       assert.lengthOf(running(), 0)
       yield* keepsTo.open
       yield* until(() => running().length === 2)
+    })
+  )
+
+  it.effect("that a signal to all processes ends are not started again, nor counted", () =>
+    Effect.gen(function* () {
+      let isStopRequested = false
+      const { begun, busySecond, says, until } = yield* started(resting, () => isStopRequested)
+      yield* begun
+      yield* until(() => running().length === 2)
+      isStopRequested = true
+      for (const child of running()) process.kill(child, "SIGTERM")
+      yield* until(() => running().length === 0)
+      for (let n = 0; n < 5; n++) {
+        yield* busySecond
+        yield* Effect.promise(() => turn())
+      }
+      assert.lengthOf(running(), 0)
+      assert.lengthOf(says("ended"), 0)
     })
   )
 })
