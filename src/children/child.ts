@@ -44,8 +44,7 @@ export class Child {
   constructor({ answer, number, processes, program, settings, writeLine }: ChildOptions) {
     this.#process = fork(program, [argumentOf(number, processes)], {
       env: environmentOf(settings),
-      // A file of variables is read already, and may have been changed since.
-      execArgv: process.execArgv.filter((flag) => !flag.startsWith("--env-file")),
+      execArgv: withoutFiles(process.execArgv),
       // Not JSON, in which the bounds of histograms cannot be infinite.
       serialization: "advanced",
       stdio: ["ignore", "pipe", "inherit", "ipc"]
@@ -95,6 +94,16 @@ export class Child {
     if (this.#process.connected) this.#process.send(message, () => {})
   }
 }
+
+const fileFlags: ReadonlyArray<string | undefined> = ["--env-file", "--env-file-if-exists"]
+
+/**
+ * The flags of Node.js without files of variables: this process has read them, and they may have
+ * been changed since. The name of a file may be an argument of its own, which Node.js would take
+ * for the program of the child.
+ */
+const withoutFiles = (flags: ReadonlyArray<string>): Array<string> =>
+  flags.filter((flag, i) => !flag.startsWith("--env-file") && !fileFlags.includes(flags[i - 1]))
 
 /** The environment of a child. `node --watch` would take its messages for those of a module. */
 const environmentOf = (settings: Readonly<Record<string, string>>) => {

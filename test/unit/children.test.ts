@@ -1,5 +1,6 @@
 // The children of a process that delivers: when they begin, what becomes of those that end, and how
 // the bounds are divided meanwhile. Time is that of the test; the processes are real.
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setImmediate as turn } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
@@ -131,6 +132,21 @@ describe.skipIf(process.platform !== "linux")("children of a process that delive
       ])
       assert.equal(group.processes(), 1)
       assert.lengthOf(says("is started again"), 0)
+    })
+  )
+
+  it.effect("have the flags of their parent, but no file of variables, which it has read", () =>
+    Effect.gen(function* () {
+      const { execArgv } = process
+      yield* Effect.addFinalizer(() => Effect.sync(() => Object.assign(process, { execArgv })))
+      const files = ["--env-file", ".env", "--env-file-if-exists", "a", "--env-file=b"]
+      process.execArgv = ["--no-deprecation", ...files, "--trace-uncaught"]
+      const { begun, until } = yield* started(resting)
+      yield* begun
+      yield* until(() => running().length === 2)
+      const [first] = running()
+      const [, ...args] = readFileSync(`/proc/${first}/cmdline`, "utf8").split("\0")
+      assert.deepEqual(args.slice(0, 3), ["--no-deprecation", "--trace-uncaught", resting])
     })
   )
 
