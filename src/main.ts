@@ -67,16 +67,19 @@ import { endAtOtherForm, endWhenReplaced, watchStop, watchUncaught } from "./sto
 /** The place of this process among those that deliver, where another one has started it. */
 const place = placeOf(process.argv.slice(2))
 
+/** The name of this process in lines of the log; undefined: they have none. */
+const name = nameOf(place)
+
 const logger = Layer.unwrap(
   Effect.map(
     Effect.orElseSucceed(logLevel, () => "info" as const),
-    (level) => loggerLayer(level, process.stdout.isTTY, nameOf(place))
+    (level) => loggerLayer(level, process.stdout.isTTY, name)
   )
 )
 const logging = logger.pipe(Layer.provideMerge(sourceLayer))
 const metUncaught = watchUncaught(logging)
 const stop = watchStop(metUncaught)
-endAtStandstill(logging)
+endAtStandstill(logging, name)
 
 /** The time of every stage, after the first reading of the server's. */
 const clock = new ServiceClock()

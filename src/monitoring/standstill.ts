@@ -20,13 +20,13 @@ const message =
 // Code as text: a file would need the type stripper, which takes memory, too. SIGKILL leaves no
 // core dump of the memory, but process 1 ignores it. There a trap ends the process.
 const watcher = `
-const { workerData: beats } = require("node:worker_threads")
+const { beats, name } = require("node:worker_threads").workerData
 for (let missed = 0; missed < ${missedMax}; missed++) {
   const before = Atomics.load(beats, 0)
   Atomics.wait(beats, 0, before, ${beatMillis})
   if (before === 0 || Atomics.load(beats, 0) !== before) missed = -1
 }
-const line = { level: 60, time: Date.now(), msg: ${JSON.stringify(message)} }
+const line = { level: 60, time: Date.now(), process: name, msg: ${JSON.stringify(message)} }
 try {
   require("node:fs").writeSync(2, JSON.stringify(line) + "\\n")
 } finally {
@@ -40,8 +40,9 @@ try {
  * Watches from now on until the process ends: what comes from NATS may stop a process that has just
  * started. A process in which a debugger may halt is not watched, nor one for which the system has
  * no thread: the log says so. The thread takes 12 MiB (Node.js 24; resourceLimits change nothing).
+ * `name`: that of this process in its lines of the log; undefined: they have none.
  */
-export const endAtStandstill = (logging: Layer.Layer<never>): void => {
+export const endAtStandstill = (logging: Layer.Layer<never>, name?: string): void => {
   const warn = (error: unknown) => {
     const line = Effect.logWarning("nothing watches whether the event loop stands still", error)
     void Effect.runPromise(Effect.provide(line, logging))
@@ -55,7 +56,8 @@ export const endAtStandstill = (logging: Layer.Layer<never>): void => {
   beat()
   setInterval(beat, beatMillis).unref()
   // Neither flags nor preloaded modules of the process are for this thread.
-  const options = { eval: true, name: "standstill", workerData: beats, env: {}, execArgv: [] }
+  const workerData = { beats, name }
+  const options = { eval: true, name: "standstill", workerData, env: {}, execArgv: [] }
   try {
     new Worker(watcher, options).on("error", warn).unref()
   } catch (error) {

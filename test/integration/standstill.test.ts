@@ -1,10 +1,19 @@
 // A process whose event loop stands still ends itself; one that was frozen goes on.
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { readdir, readFile } from "node:fs/promises"
+import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { until } from "../support/client.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { elapsed, unchanged } from "../support/quiet.ts"
-import { type Service, startService } from "../support/service.ts"
+import {
+  type Service,
+  secretEnvironment,
+  settingsFile,
+  sources,
+  startService
+} from "../support/service.ts"
 
 const preload = new URL("../support/stand-still-on-signal.ts", import.meta.url)
 /** Longer than the minute, after which a process that stands still ends. */
@@ -45,6 +54,41 @@ describe.concurrent("a process", { timeout: 240_000 }, () => {
     assert.isBelow(seconds, 90)
     const lines = service.output().trim().split("\n")
     assert.match(JSON.parse(lines.at(-1)!).msg, /^the event loop stood still for a minute/)
+  })
+
+  it("that another one has started to deliver gives its name in that line", async () => {
+    const args = [`--import=${preload}`, join(sources, "src/main.ts"), "--delivery-process=2/2"]
+    const child = spawn(process.execPath, args, {
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: {
+        ...process.env,
+        ...secretEnvironment,
+        ...settingsFile(undefined),
+        BELLCAST_NATS_URL: nats.url,
+        BELLCAST_ROLES: "delivery",
+        BELLCAST_METRICS_ADDRESS: "off"
+      }
+    })
+    let output = ""
+    for (const stream of [child.stdout!, child.stderr!])
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text
+      })
+    const closed = once(child, "close")
+    try {
+      await until(
+        async () => output,
+        (text) => text.includes('"msg":"ready"'),
+        30_000
+      )
+      child.kill("SIGUSR2")
+      assert.deepEqual(await closed, [null, "SIGKILL"])
+      const line = JSON.parse(output.trim().split("\n").at(-1)!)
+      assert.match(line.msg, /^the event loop stood still for a minute/)
+      assert.equal(line.process, "delivery-2")
+    } finally {
+      child.kill("SIGKILL")
+    }
   })
 
   it("that was frozen for longer goes on", async () => {
