@@ -16,7 +16,6 @@ const summed = new Set([
   "nodejs_external_memory_bytes",
   "nodejs_heap_size_total_bytes",
   "nodejs_heap_size_used_bytes",
-  "process_open_fds",
   "process_resident_memory_bytes"
 ])
 /** Gauges of which the highest is that of the whole. */
@@ -26,7 +25,9 @@ const highest = new Set([
   "bellcast_push_service_guard_holding",
   "nodejs_eventloop_lag_max_seconds",
   "nodejs_eventloop_lag_mean_seconds",
-  "nodejs_eventloop_lag_p99_seconds"
+  "nodejs_eventloop_lag_p99_seconds",
+  // Each process has a limit of its own, and all have the same.
+  "process_open_fds"
 ])
 
 /** Of other gauges this process shows its own: they are about the whole service, or about it. */
