@@ -6,14 +6,13 @@ import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Series } from "#telemetry/whole-metrics.ts"
 import type { TokenRequest, TokenResponse } from "./group.ts"
-import { argumentOf, type FromChild, type FromParent } from "./messages.ts"
+import { argumentOf, type ChildPlace, type FromChild, type FromParent } from "./messages.ts"
 import type { Activity } from "./processes.ts"
 
 export interface ChildOptions {
   /** The file that it runs. */
   readonly program: string
-  readonly number: number
-  readonly processes: number
+  readonly place: ChildPlace
   /** The settings of the child, also those that this process read from a file. */
   readonly settings: Readonly<Record<string, string>>
   readonly writeLine: (line: string) => void
@@ -41,8 +40,8 @@ export class Child {
   #activity: Activity = { busy: 0, attempts: 0 }
   readonly #process: ChildProcess
 
-  constructor({ answer, number, processes, program, settings, writeLine }: ChildOptions) {
-    this.#process = fork(program, [argumentOf(number, processes)], {
+  constructor({ answer, place, program, settings, writeLine }: ChildOptions) {
+    this.#process = fork(program, [argumentOf(place)], {
       env: environmentOf(settings),
       execArgv: withoutFiles(process.execArgv),
       // Not JSON, in which the bounds of histograms cannot be infinite.

@@ -2,6 +2,7 @@
 // and end five minutes after they were needed last. One that dies is started again. After five
 // deaths in a row this process delivers alone, and begins none for ten minutes. At a stop all drain
 // together.
+import { randomUUID } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
@@ -39,6 +40,8 @@ interface ChildrenOptions {
 
 /** All that is known of the children of this process. */
 interface State extends Required<ChildrenOptions> {
+  /** Names this process and its children among those of other machines. */
+  readonly group: string
   /** By the number of the child. */
   readonly running: Map<number, Child>
   /** The fibers that keep children running; none: this process delivers alone. */
@@ -63,6 +66,7 @@ export const makeChildren = ({
   const state: State = {
     ...options,
     program,
+    group: randomUUID(),
     running: new Map(),
     keepers: [],
     bounds: [],
@@ -78,6 +82,7 @@ export const makeChildren = ({
 const groupOf = (state: State): GroupShape => ({
   part: (whole) => (state.divided === 1 ? whole : partOfParent(whole, state.divided)),
   processes: () => state.divided,
+  name: () => (state.divided === 1 ? undefined : state.group),
   divide: (apply) => {
     state.bounds.push(apply)
     return apply
@@ -90,8 +95,8 @@ const groupOf = (state: State): GroupShape => ({
 })
 
 /**
- * A signal to the whole group of processes (Ctrl-C, `systemctl stop`) ends the children, too, before
- * this process drains. Such an end is no death.
+ * A signal to the whole group of processes (Ctrl-C, `systemctl stop`) ends the children, too,
+ * before this process drains. Such an end is no death.
  */
 const isStopping = ({ isStopRequested, isTold }: State): boolean => isTold || isStopRequested()
 
@@ -168,11 +173,12 @@ const keep = Effect.fnUntraced(function* (state: State, number: number) {
 })
 
 const start = Effect.fnUntraced(function* (state: State, number: number) {
-  const { processes, program, running, settings } = state
+  const { group, processes, program, running, settings } = state
   const { write } = yield* LogLines
   const run = Effect.runPromiseWith(yield* Effect.context<never>())
   const answer = (request: TokenRequest) => run(state.answer(request))
-  const child = new Child({ number, processes, program, settings, writeLine: write, answer })
+  const place = { number, processes, group }
+  const child = new Child({ place, program, settings, writeLine: write, answer })
   running.set(number, child)
   showProcesses({}, 1 + running.size)
   return child

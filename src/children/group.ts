@@ -30,6 +30,8 @@ export interface GroupShape {
   readonly part: (whole: number) => number
   /** Among how many processes bounds are divided now. */
   readonly processes: () => number
+  /** Names the group while there are several processes; undefined: there is one. */
+  readonly name: () => string | undefined
   /**
    * Calls `apply` now, before the bounds are divided anew, and after. It ends when this process
    * keeps to its part: children begin only then.
@@ -51,6 +53,7 @@ export interface GroupShape {
 export const alone: GroupShape = {
   part: (whole) => whole,
   processes: () => 1,
+  name: () => undefined,
   divide: (apply) => apply,
   askToken: undefined,
   answerTokens: () => {},

@@ -18,23 +18,28 @@ export interface FromParent {
   readonly response: TokenResponse
 }
 
-/** The argument of a child: its number, and of how many processes. The parent is the first. */
-const argument = /^--delivery-process=(\d+)\/(\d+)$/
+/**
+ * The argument of a child: its number, of how many processes, and the name of their group. The
+ * parent is the first.
+ */
+const argument = /^--delivery-process=(\d+)\/(\d+)\/([\w-]+)$/
 
-export const argumentOf = (number: number, processes: number): string =>
-  `--delivery-process=${number}/${processes}`
+export const argumentOf = ({ group, number, processes }: ChildPlace): string =>
+  `--delivery-process=${number}/${processes}/${group}`
 
 export interface ChildPlace {
   readonly number: number
   readonly processes: number
+  /** Names the group among those of other machines. */
+  readonly group: string
 }
 
 /** The place of this process; undefined: it has no parent. */
 export const placeOf = (args: ReadonlyArray<string>): ChildPlace | undefined => {
   if (process.send === undefined) return undefined
   for (const arg of args) {
-    const [, number, processes] = argument.exec(arg) ?? []
-    if (number !== undefined) return { number: Number(number), processes: Number(processes) }
+    const [, number, processes, group] = argument.exec(arg) ?? []
+    if (group !== undefined) return { number: Number(number), processes: Number(processes), group }
   }
   return undefined
 }

@@ -17,7 +17,7 @@ const tokenMillisMax = 2_000
 const sentMillisMax = 1_000
 
 /** The bounds of a child, its tokens and its reports. */
-export const parentLayer = ({ processes }: ChildPlace) =>
+export const parentLayer = ({ group, processes }: ChildPlace) =>
   Layer.effect(
     Group,
     Effect.gen(function* () {
@@ -38,6 +38,7 @@ export const parentLayer = ({ processes }: ChildPlace) =>
         ...alone,
         part: (whole: number) => partOfChild(whole, processes),
         processes: () => processes,
+        name: () => group,
         askToken: makeAskToken()
       }
     })

@@ -190,7 +190,7 @@ describe.skipIf(process.platform !== "linux")("a service that nobody has set", (
     await using _ = await startService({ natsUrl: nats.url })
     const child = spawn(
       process.execPath,
-      [join(sources, "src/main.ts"), "--delivery-process=2/2"],
+      [join(sources, "src/main.ts"), "--delivery-process=2/2/group"],
       {
         stdio: ["ignore", "ignore", "ignore", "ipc"],
         env: {

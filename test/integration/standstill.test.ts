@@ -57,7 +57,8 @@ describe.concurrent("a process", { timeout: 240_000 }, () => {
   })
 
   it("that another one has started to deliver gives its name in that line", async () => {
-    const args = [`--import=${preload}`, join(sources, "src/main.ts"), "--delivery-process=2/2"]
+    const place = "--delivery-process=2/2/group"
+    const args = [`--import=${preload}`, join(sources, "src/main.ts"), place]
     const child = spawn(process.execPath, args, {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: {

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Push } from "#delivery/attempt.ts"
 import { type GonePush, MassGone } from "#delivery/push-service/mass-gone.ts"
 import { PushService } from "#delivery/push-service/push-service.ts"
+import { pushesAt } from "#test/judged-pushes.ts"
 
 const now = 1_800_000_000_000
 const minute = 60_000
@@ -114,6 +115,96 @@ describe("the counts of a worker", () => {
     assert.deepEqual(gone.takeCounts(), { answers: 13, gone: 10 })
     assert.deepEqual(gone.takeCounts(), { answers: 0, gone: 0 })
     assert.isFalse(gone.isUrgent)
+  })
+})
+
+describe("the processes of a group", () => {
+  const processes = 4
+  const pushTo = pushesAt(now)
+  const started = (group: string | undefined) => {
+    const all = Array.from(
+      { length: processes },
+      () =>
+        new PushService("https://push.example.com", "k1", {
+          pushesUnderWayMax: 8,
+          hasHeadroom: () => true,
+          breakerOpenMillis: minute,
+          retryBaseMillis: 10_000,
+          group: () => group
+        })
+    )
+    const tell = (each: PushService) => {
+      const gossip = each.takeGossip(String(all.indexOf(each)), now)
+      if (gossip !== undefined)
+        for (const other of all) if (other !== each) other.merge(gossip, now)
+    }
+    /** Sends a push by each process. Returns how many "gone" were believed. */
+    const round = (n: number, status: 201 | 410): number =>
+      all.filter((each, i) => {
+        const push = pushTo(`s${n}.${i}`)
+        const { judged } = each.judge(
+          status === 201
+            ? { kind: "delivered", reason: "accepted" }
+            : { kind: "gone", reason: "gone" },
+          push,
+          status,
+          now
+        )
+        if (each.isUrgent) tell(each)
+        return judged.kind === "gone"
+      }).length
+    const rounds = (count: number, status: 201 | 410): number =>
+      Array.from({ length: count }, (_, n) => round(n, status)).reduce((sum, each) => sum + each, 0)
+    return { all, tell, rounds }
+  }
+
+  it("believe 50 in a row together, but for those that are not told yet", () => {
+    const { all, rounds } = started("g")
+    rounds(1_000, 201)
+    assert.isAtMost(rounds(200, 410), 50 + (processes - 1) * 9)
+    for (const each of all) assert.isTrue(each.stateAt(now).holding)
+    const apart = started(undefined)
+    apart.rounds(1_000, 201)
+    assert.equal(apart.rounds(200, 410), processes * 49)
+  })
+
+  it("go on with a 2xx, whichever of them gets it", () => {
+    const { all, rounds, tell } = started("g")
+    rounds(1_000, 201)
+    rounds(20, 410)
+    const [first, second] = all
+    assert.isTrue(second!.stateAt(now).holding)
+    first!.judge({ kind: "delivered", reason: "accepted" }, pushTo("s"), 201, now)
+    tell(first!)
+    for (const each of all) assert.isFalse(each.stateAt(now).holding)
+  })
+
+  it("never hold for a push service that says gone of every third, as one does not", () => {
+    const { all, rounds } = started("g")
+    for (let n = 0; n < 1_000; n++) {
+      rounds(2, 201)
+      rounds(1, 410)
+    }
+    for (const each of all) assert.isFalse(each.stateAt(now).holding)
+  })
+
+  it("count neither those of another group, nor of processes that ended", () => {
+    let group: string | undefined = "g"
+    const [here, there] = [started("h").all[0]!, started("g").all[0]!]
+    const ended = new PushService("https://push.example.com", "k1", {
+      pushesUnderWayMax: 8,
+      hasHeadroom: () => true,
+      breakerOpenMillis: minute,
+      retryBaseMillis: 10_000,
+      group: () => group
+    })
+    const row = { group: "g", gone: 49, isNew: false }
+    const gossip = { v: 1, worker: "w", origin: here.origin, key: "k1", gone: 0, holds: false, row }
+    for (const each of [here, there, ended]) each.merge({ ...gossip, v: 1, answers: 100 }, now)
+    group = undefined
+    const believes = (each: PushService) =>
+      each.judge({ kind: "gone", reason: "gone" }, pushTo("s"), 410, now).judged.kind === "gone"
+    assert.deepEqual([here, there, ended].map(believes), [true, false, true])
   })
 })
 

@@ -21,6 +21,10 @@ export const Gossip = Schema.Struct({
   holds: Schema.Boolean,
   /** Sequence in LOG of the newest broadcast of which a push was accepted. */
   reached: Schema.optionalKey(Count),
+  /** For the other processes of a group: what this one counted of a row of "gone" responses. */
+  row: Schema.optionalKey(
+    Schema.Struct({ group: Schema.String, gone: Count, isNew: Schema.Boolean })
+  ),
   /**
    * Our credentials were refused: the breaker stays open for so long. 0: they are accepted again.
    */

@@ -3,13 +3,14 @@
 //
 // - The mass-gone guard holds when most responses say "gone": then the service, or a captive proxy
 //   or wrong DNS entry before it, is in trouble, not the subscriptions. So does a long row of them
-//   without any 2xx: a captive proxy may begin in the middle of a broadcast.
+//   without any 2xx: a captive proxy may begin in the middle of a broadcast. The processes of a
+//   group send through the same network, so they count the row together, by gossip.
 // - A subscription that no push was ever accepted for loses nothing. While the push service takes
 //   other pushes, such a "gone" is believed at once and not counted: made-up subscriptions must not
 //   make the guard hold, nor profit from it.
 // - While the guard holds, pushes that were answered "gone" wait. One probe at a time is sent, at
 //   growing intervals, to find out whether the push service still says so.
-import { addBounded } from "#basics/bounded.ts"
+import { addBounded, makeRoom } from "#basics/bounded.ts"
 import type { Push } from "../attempt.ts"
 
 /** So many "gone" responses in a row, without a 2xx between them, are not believed any more. */
@@ -48,6 +49,17 @@ interface Counted {
   readonly gone: number
 }
 
+/** A part of the row: what one process counted since it published the last part. */
+export interface Row {
+  /** "Gone" responses since the last 2xx. */
+  readonly gone: number
+  /** A 2xx came before them. */
+  readonly isNew: boolean
+}
+const noRow: Row = { gone: 0, isNew: false }
+/** Rows of other processes: the oldest are dropped beyond this, as those of ended ones. */
+const rowsMax = 1_000
+
 export type GuardChange = "holds" | "trusts" | undefined
 
 export type GonePush = Pick<Push, "subscription" | "generation" | "broadcast">
@@ -62,7 +74,12 @@ export class MassGone {
   readonly #knownFrom: () => number
   readonly #mostGone = new Majority()
   #unpublished = { answers: 0, gone: 0 }
+  readonly #isInGroup: () => boolean
   #inRow = 0
+  /** The rows of other processes of the group, by worker, since the last 2xx of this one. */
+  readonly #rowsOfOthers = new Map<string, number>()
+  #inRowOfOthers = 0
+  #unpublishedRow = noRow
   #acceptedAt = Number.NEGATIVE_INFINITY
   /** The two newest broadcasts of which a push was accepted. */
   #newest = 0
@@ -75,15 +92,17 @@ export class MassGone {
 
   /**
    * `knownFrom` returns the sequence in LOG from which on this process knows of every broadcast
-   * that the push service took a push of. Infinity: it knows nothing yet.
+   * that the push service took a push of. Infinity: it knows nothing yet. `isInGroup`: whether
+   * other processes of its group send now, too.
    */
-  constructor(knownFrom: () => number) {
+  constructor(knownFrom: () => number, isInGroup = () => false) {
     this.#knownFrom = knownFrom
+    this.#isInGroup = isInGroup
   }
 
   /** While true, "gone" is believed of no subscription that may have been reached before. */
   get holding(): boolean {
-    return this.#mostGone.holds || this.#inRow >= inRowMax
+    return this.#mostGone.holds || this.#isLongRow
   }
 
   /** The newest broadcast of which a push was accepted; 0: none. */
@@ -93,7 +112,10 @@ export class MassGone {
 
   /** Whether other workers need the counts at once. */
   get isUrgent(): boolean {
-    return this.#unpublished.gone >= urgentGonesMax
+    return (
+      this.#unpublished.gone >= urgentGonesMax ||
+      (this.#isInGroup() && this.#unpublishedRow.gone >= urgentGonesMax)
+    )
   }
 
   /** Returns what was counted here since the last call. */
@@ -103,10 +125,19 @@ export class MassGone {
     return taken
   }
 
+  /** Returns what was counted here of the row since the last call; undefined: nothing. */
+  takeRow(): Row | undefined {
+    const taken = this.#unpublishedRow
+    this.#unpublishedRow = noRow
+    return taken.gone > 0 || taken.isNew ? taken : undefined
+  }
+
   /** Notes a 2xx. `saidGone`: an earlier response to this push was "gone", so that was wrong. */
   accepted(push: GonePush, saidGone: boolean, now: number): GuardChange {
     const before = this.holding
     this.#inRow = 0
+    this.#endRowsOfOthers()
+    this.#unpublishedRow = { gone: 0, isNew: true }
     this.#acceptedAt = now
     this.#reached(push.broadcast)
     if (this.#neverReached.size > 0) this.#neverReached.delete(nameOf(push))
@@ -134,6 +165,8 @@ export class MassGone {
     const isOfNew = isOfPushService && this.#isNew(push)
     const before = this.holding
     this.#inRow += 1
+    const { gone, isNew } = this.#unpublishedRow
+    this.#unpublishedRow = { gone: gone + 1, isNew }
     const believed = isOfNew && this.#takesOthers(now)
     if (!believed) this.#count(1, now)
     const change = this.#changeSince(before)
@@ -175,6 +208,33 @@ export class MassGone {
     return this.#changeSince(before)
   }
 
+  /**
+   * Merges a part of the row of another process of the group. A 2xx there that no "gone" followed
+   * ends the rows of the others. Any other 2xx may have come before those rows.
+   */
+  mergeRow(worker: string, { gone, isNew }: Row): GuardChange {
+    const before = this.holding
+    if (isNew && gone === 0) this.#endRowsOfOthers()
+    else {
+      const former = isNew ? 0 : (this.#rowsOfOthers.get(worker) ?? 0)
+      makeRoom(this.#rowsOfOthers, rowsMax)
+      this.#rowsOfOthers.set(worker, former + gone)
+      this.#inRowOfOthers = [...this.#rowsOfOthers.values()].reduce((sum, each) => sum + each, 0)
+    }
+    return this.#changeSince(before)
+  }
+
+  #endRowsOfOthers(): void {
+    if (this.#inRowOfOthers > 0) this.#rowsOfOthers.clear()
+    this.#inRowOfOthers = 0
+  }
+
+  get #isLongRow(): boolean {
+    // Those that ended count no more: this process alone holds no earlier than one without others.
+    const ofOthers = this.#isInGroup() ? this.#inRowOfOthers : 0
+    return this.#inRow + ofOthers >= inRowMax
+  }
+
   #count(gone: 0 | 1, now: number): void {
     this.#unpublished.answers += 1
     this.#unpublished.gone += gone
@@ -197,7 +257,7 @@ export class MassGone {
   }
 
   #takesOthers(now: number): boolean {
-    return now - this.#acceptedAt < acceptedMillisMax && this.#inRow < inRowMax
+    return now - this.#acceptedAt < acceptedMillisMax && !this.#isLongRow
   }
 
   #reached(broadcast: number): void {

@@ -18,6 +18,8 @@ interface PushServiceOptions {
   readonly hasHeadroom: () => boolean
   /** The part of a bound that this process has now. Default: all of it. */
   readonly part?: (whole: number) => number
+  /** Names the group of processes that send with this one now; undefined, the default: none do. */
+  readonly group?: () => string | undefined
   /** See mass-gone.ts. Default: nothing is known. */
   readonly knownFrom?: () => number
   /** Notes accepted pushes and responses. Default: nothing does. */
@@ -43,6 +45,7 @@ export class PushService {
   readonly host: string
   readonly withPlace: ReturnType<typeof makeQueue>["withPlace"]
   readonly #hasHeadroom: () => boolean
+  readonly #group: () => string | undefined
   readonly #massGone: MassGone
   readonly #credentials: CredentialsBreaker
   readonly #window: SendWindow
@@ -61,7 +64,12 @@ export class PushService {
     this.host = new URL(origin).hostname
     this.#notices = new Notices(this.host)
     this.#hasHeadroom = options.hasHeadroom
-    this.#massGone = new MassGone(knownFrom ?? (() => Number.POSITIVE_INFINITY))
+    const group = options.group ?? (() => undefined)
+    this.#group = group
+    this.#massGone = new MassGone(
+      knownFrom ?? (() => Number.POSITIVE_INFINITY),
+      () => group() !== undefined
+    )
     this.#credentials = new CredentialsBreaker(breakerOpenMillis)
     this.#window = new SendWindow(
       pushesUnderWayMax,
@@ -170,20 +178,31 @@ export class PushService {
     const { answers, gone } = this.#massGone.takeCounts()
     const holds = this.#massGone.holding
     const findings = this.#unpublished.take(this.#credentials.openMillis(now), now)
-    if (answers === 0 && !holds && Object.keys(findings).length === 0) return undefined
+    const row = this.#takeRow()
+    const isEmpty = answers === 0 && !holds && row === undefined
+    if (isEmpty && Object.keys(findings).length === 0) return undefined
     const reached = this.newest
     const { key, origin } = this
     return {
       v: 1,
       ...{ worker, origin, key, answers, gone, holds, ...findings },
-      ...(reached === 0 ? {} : { reached })
+      ...(reached === 0 ? {} : { reached }),
+      ...(row === undefined ? {} : { row })
     }
+  }
+
+  #takeRow(): Gossip["row"] {
+    const row = this.#massGone.takeRow()
+    const group = this.#group()
+    return row && group !== undefined ? { group, ...row } : undefined
   }
 
   /** Merges another worker's gossip. */
   merge(gossip: Gossip, now: number): ReadonlyArray<Notice> {
-    const { answers, closedMillis = 0, gone, holds, openMillis, reached = 0, window } = gossip
+    const { answers, closedMillis = 0, gone, holds, openMillis, reached = 0, row, window } = gossip
     this.#notices.guardChanged(this.#massGone.merge({ answers, gone }, holds, reached, now))
+    if (row !== undefined && row.group === this.#group())
+      this.#notices.guardChanged(this.#massGone.mergeRow(gossip.worker, row))
     if (openMillis !== undefined && this.#credentials.merge(openMillis, now)) {
       this.#unpublished.breakerMerged()
       this.#notices.credentialsMerged(openMillis)

@@ -49,7 +49,7 @@ const makePushServices = Effect.gen(function* () {
   const log = yield* EventLog
   const keyName = makeKeyNames()
   const knownFrom = new KnownFrom()
-  const { all, of } = makeTable(yield* Origins, settings, (yield* Group).part, knownFrom)
+  const { all, of } = makeTable(yield* Origins, settings, yield* Group, knownFrom)
 
   const publish = (pushService: PushService, now: number): void => {
     const gossip = pushService.takeGossip(worker, now)
@@ -103,7 +103,7 @@ const makePushServices = Effect.gen(function* () {
 const makeTable = (
   origins: Origins["Service"],
   settings: SettingsShape,
-  part: GroupShape["part"],
+  { name: group, part }: GroupShape,
   knownFrom: KnownFrom
 ) => {
   const dropped = (pushService: PushService): void => {
@@ -112,6 +112,7 @@ const makeTable = (
   const options = {
     ...settings,
     part,
+    group,
     hasHeadroom: makeHeadroom(),
     knownFrom: () => knownFrom.get()
   }
