@@ -23,6 +23,11 @@ export class FairSemaphore<Owner> {
     this.#size = size
   }
 
+  /** Whether somebody waits for permits. */
+  get isWaitedFor(): boolean {
+    return this.#waiting.size > 0
+  }
+
   /**
    * Takes permits for an owner: when they are free, and no owner that waits has fewer.
    * Uninterruptible, so that no permits are on their way to nobody.
@@ -70,38 +75,20 @@ export class FairSemaphore<Owner> {
     otherwise: Effect.Effect<B, F, S>
   ): Effect.Effect<A | B, E | F, R | S> {
     return Effect.uninterruptibleMask((restore) =>
-      Effect.withFiber((fiber) => {
-        const run = Effect.ensuring(restore(effect), this.release(owner))
-        if (this.#waiting.size === 0 && this.#fits(1)) {
-          this.#give(owner, 1)
-          return run
-        }
-        let isServed = false
-        let resume = () => {}
-        const serve = () => {
-          isServed = true
-          resume()
-        }
-        const waiting = { permits: 1, serve }
-        this.#wait(owner, waiting)
-        this.#serveSoon(fiber)
-        const turn = Effect.callback<void>((resumed) => {
-          resume = () => resumed(Effect.void)
-          if (isServed) resume()
-        })
-        // A turn may come in the same moment as the interrupt or the end of the time.
-        const given = Effect.suspend(() =>
-          isServed ? this.release(owner) : Effect.sync(() => this.#leave(owner, waiting, fiber))
-        )
-        return restore(Effect.timeoutOption(turn, millis)).pipe(
-          Effect.onInterrupt(() => given),
-          Effect.flatMap(
-            (): Effect.Effect<A | B, E | F, R | S> =>
-              isServed ? run : Effect.andThen(given, restore(otherwise))
-          )
-        )
-      })
+      Effect.flatMap(
+        this.#within(restore, owner, 1, millis),
+        (isServed): Effect.Effect<A | B, E | F, R | S> =>
+          isServed ? Effect.ensuring(restore(effect), this.release(owner)) : restore(otherwise)
+      )
     )
+  }
+
+  /**
+   * As `take`, but false, and nothing taken, if the turn has not come in that time. It may be
+   * interrupted, and takes nothing then.
+   */
+  takeWithin(owner: Owner, permits: number, millis: number): Effect.Effect<boolean> {
+    return Effect.uninterruptibleMask((restore) => this.#within(restore, owner, permits, millis))
   }
 
   resize(size: number): Effect.Effect<void> {
@@ -109,6 +96,44 @@ export class FairSemaphore<Owner> {
       this.#size = size
       this.#serveSoon(fiber)
       return Effect.void
+    })
+  }
+
+  /** Whether the turn came in that time. Run it uninterruptibly: only the wait is `restore`d. */
+  #within(
+    restore: (wait: Effect.Effect<unknown>) => Effect.Effect<unknown>,
+    owner: Owner,
+    permits: number,
+    millis: number
+  ): Effect.Effect<boolean> {
+    return Effect.withFiber((fiber) => {
+      if (this.#waiting.size === 0 && this.#fits(permits)) {
+        this.#give(owner, permits)
+        return Effect.succeed(true)
+      }
+      let isServed = false
+      let resume = () => {}
+      const serve = () => {
+        isServed = true
+        resume()
+      }
+      const waiting = { permits, serve }
+      this.#wait(owner, waiting)
+      this.#serveSoon(fiber)
+      const turn = Effect.callback<void>((resumed) => {
+        resume = () => resumed(Effect.void)
+        if (isServed) resume()
+      })
+      // A turn may come in the same moment as the interrupt or the end of the time.
+      const given = Effect.suspend(() =>
+        isServed
+          ? this.release(owner, permits)
+          : Effect.sync(() => this.#leave(owner, waiting, fiber))
+      )
+      return restore(Effect.timeoutOption(turn, millis)).pipe(
+        Effect.onInterrupt(() => given),
+        Effect.flatMap(() => (isServed ? Effect.succeed(true) : Effect.as(given, false)))
+      )
     })
   }
 

@@ -114,6 +114,27 @@ describe("a fair semaphore", () => {
     assert.equal(await Effect.runPromise(Fiber.join(run(5, 1, Effect.succeed("free")))), "free")
   })
 
+  it("takes all or none within a time, and then lets others have what it waited for", async () => {
+    const { release, semaphore, take, taken } = make(4)
+    const within = (permits: number, millis: number) =>
+      Effect.runPromise(semaphore.takeWithin(0, permits, millis))
+    take(1, 3)
+    const late = within(2, 1)
+    take(2)
+    assert.isFalse(await late)
+    await settled()
+    assert.deepEqual(taken, [1, 2])
+    const inTime = within(2, 60_000)
+    release(1, 3)
+    assert.isTrue(await inTime)
+    take(3, 2)
+    await settled()
+    assert.deepEqual(taken, [1, 2], "two are taken, and one by 2")
+    release(0, 2)
+    await settled()
+    assert.deepEqual(taken, [1, 2, 3])
+  })
+
   it("loses no permit when the turn comes with the interrupt", async () => {
     const semaphore = new FairSemaphore<number>(1)
     for (let i = 0; i < 20; i++) {

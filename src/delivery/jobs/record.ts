@@ -226,8 +226,79 @@ export class PushMetrics extends Context.Service<
  */
 export const provenMillis = (2 / 3) * streams.work.consumers.deliver.ackWaitMillis
 
-/** Owns the permits of other processes. Broadcasts begin at 1. */
-const ofOthers = 0
+/** Permits are taken for other processes in so many pieces. */
+const piecesMax = 32
+/**
+ * No push begins while a piece waits, and then no piece waits for as long. A push takes 15 s at
+ * most (BELLCAST_PUSH_TIMEOUT_MILLIS and 5 s), so that of 768 permits a piece gets free in half a
+ * second on average. With fewer it takes longer: the wait doubles with each piece that did not.
+ */
+const pieceMillisMin = 500
+const pieceMillisMax = 4_000
+/** If pushes wait, they begin for so long before the next piece: all take two seconds. */
+const turnMillis = 50
+
+/**
+ * Keeps permits for other processes. In one piece, they would be free only once most pushes under
+ * way have ended: no push would begin until then, for as long as a push may take. So they are taken
+ * piece by piece, and pushes have their turn between. A piece that waits too long gives way, and so
+ * does the one before it.
+ */
+export class OthersPermits {
+  readonly #permits: FairSemaphore<number>
+  readonly #pieceMax: number
+  /** Each is of an owner of its own, which holds less than any broadcast, so that it is next. */
+  readonly #pieces: Array<number> = []
+  #pieceMillis = pieceMillisMin
+
+  /** `whole`: the permits of all processes. */
+  constructor(permits: FairSemaphore<number>, whole: number) {
+    this.#permits = permits
+    this.#pieceMax = Math.ceil(whole / piecesMax)
+  }
+
+  get #kept(): number {
+    return this.#pieces.reduce((sum, each) => sum + each, 0)
+  }
+
+  /** Broadcasts begin at 1. */
+  get #nextOwner(): number {
+    return -this.#pieces.length
+  }
+
+  /** Ends once so many are kept. An interrupt, at the end of the process, leaves them taken. */
+  keep(wanted: number): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.#kept > wanted) return Effect.andThen(this.#give, this.keep(wanted))
+      if (this.#kept < wanted) return Effect.andThen(this.#take(wanted), this.keep(wanted))
+      this.#pieceMillis = pieceMillisMin
+      return Effect.void
+    })
+  }
+
+  readonly #give = Effect.suspend(() => {
+    const permits = this.#pieces.pop() ?? 0
+    // All that wait for permits would begin at once.
+    return Effect.andThen(this.#permits.release(this.#nextOwner, permits), Effect.yieldNow)
+  })
+
+  #take(wanted: number): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const permits = Math.min(this.#pieceMax, wanted - this.#kept)
+      const millis = this.#pieceMillis
+      const taken = this.#permits.takeWithin(this.#nextOwner, permits, millis)
+      return Effect.flatMap(taken, (isTaken) => {
+        if (isTaken) {
+          this.#pieces.push(permits)
+          return this.#permits.isWaitedFor ? Effect.sleep(turnMillis) : Effect.void
+        }
+        this.#pieceMillis = Math.min(2 * millis, pieceMillisMax)
+        // Pushes that do not end may have all the rest.
+        return Effect.andThen(this.#give, Effect.sleep(millis))
+      })
+    })
+  }
+}
 
 /**
  * Permits of this process. A push has one from before it is sent until its outcome is stored. So a
@@ -242,17 +313,9 @@ export class Permits extends Context.Service<Permits, FairSemaphore<number>>()(
       const { unrecordedPushesMax: whole } = yield* Settings
       const { divide, part } = yield* Group
       const permits = new FairSemaphore<number>(whole)
-      let others = 0
+      const others = new OthersPermits(permits, whole)
       // Taken, not resized: other processes begin once so many are free.
-      yield* divide(
-        Effect.suspend(() => {
-          const before = others
-          others = whole - part(whole)
-          return others > before
-            ? permits.take(ofOthers, others - before)
-            : permits.release(ofOthers, before - others)
-        })
-      )
+      yield* divide(Effect.suspend(() => others.keep(whole - part(whole))))
       return permits
     })
   )
