@@ -57,14 +57,19 @@ export const deliveryLayer = Layer.effectDiscard(
     const { known } = yield* States
     const draining = yield* Draining
     const { part } = yield* Group
-    const shardsInFlight = part((yield* Settings).shardsInFlight)
+    const { shardsInFlight } = yield* Settings
     const keepChange = () => Effect.succeed(keep)
     // No job is taken while a change of its broadcast may be unknown.
     const start = <R>(jobs: Effect.Effect<never, never, R>) =>
       Effect.forkScoped(Effect.andThen(known, jobs))
-    yield* start(consumers.each("work", "deliver", shardsInFlight, handleShard, keepShard))
-    yield* start(consumers.each("work", "limited", part(limitedInFlight), handleShard, keepShard))
-    yield* start(consumers.each("work", "retry", part(retriesAtOnce), handleRetry, giveUpRetry))
+    /** So many workers as this process may ever have, and how many it may have now. */
+    const hands = (whole: number) => [part(whole), () => part(whole)] as const
+    const [shards, shardsNow] = hands(shardsInFlight)
+    const [limited, limitedNow] = hands(limitedInFlight)
+    const [retries, retriesNow] = hands(retriesAtOnce)
+    yield* start(consumers.each("work", "deliver", shards, handleShard, keepShard, shardsNow))
+    yield* start(consumers.each("work", "limited", limited, handleShard, keepShard, limitedNow))
+    yield* start(consumers.each("work", "retry", retries, handleRetry, giveUpRetry, retriesNow))
     yield* start(consumers.each("log", "states", changesInFlight, handleChange, keepChange))
     // Finalizers run in reverse order: this one before those that wait for the fibers above.
     yield* Effect.addFinalizer(() => draining.begin)

@@ -105,6 +105,60 @@ it("has at most as many messages in hand as it has hands, and gives them up on s
   }
 })
 
+it("handles fewer at a time while its limit is lower, and as many as before after that", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  let limit = handful
+  let most = 0
+  let isOver = false
+  const inHand = new Set<Deferred.Deferred<void>>()
+  const inHandAre = (count: number) =>
+    Effect.promise(() =>
+      until(
+        async () => inHand.size,
+        (size) => size === count
+      )
+    )
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const consumers = yield* Consumers
+    yield* appendBroadcasts(50)
+    const handle = Effect.fnUntraced(function* () {
+      if (isOver) return done
+      const end = yield* Deferred.make<void>()
+      inHand.add(end)
+      most = Math.max(most, inHand.size)
+      yield* Deferred.await(end)
+      return done
+    })
+    const endOne = Effect.suspend(() => {
+      const [first] = inHand
+      inHand.delete(first!)
+      return Deferred.succeed(first!, undefined)
+    })
+    const fiber = yield* Effect.forkChild(
+      consumers.each(...(["log", "planner", handful] as const), handle, keepAll, () => limit)
+    )
+    yield* inHandAre(handful)
+    limit = 1
+    // All four hands end, and one of them takes the next message.
+    for (let n = 0; n < handful; n++) yield* endOne
+    most = 0
+    for (let n = 0; n < 10; n++) {
+      yield* inHandAre(1)
+      yield* endOne
+    }
+    assert.equal(most, 1)
+    limit = handful
+    yield* inHandAre(handful)
+    isOver = true
+    for (let n = 0; n < handful; n++) yield* endOne
+    yield* Fiber.interrupt(fiber)
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
+})
+
 it("pulls for all idle workers at once, and does not change a consumer with fewer pull requests", {
   timeout: 60_000
 }, async () => {

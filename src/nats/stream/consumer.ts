@@ -89,6 +89,8 @@ const laterMillisMax = 24 * 60 * 60_000
  */
 const manyDeliveries = 100
 const again = "500 millis"
+/** A worker beyond the limit looks so often whether it may work. */
+const restMillis = 1_000
 
 /**
  * For handlers that take long: says that a part of the message ended, such as some of the pushes of
@@ -107,13 +109,16 @@ export class Consumers extends Context.Service<
      * must end within its own time-outs: shutdown does not interrupt handlers, so that they can
      * record what they did. While a handler runs, the server is told that work goes on. After five
      * deaths of the handler, `giveUp` records why and returns how to end, or keeps the message.
+     * `limit` returns how many may be handled now, where that changes; messages that are handled
+     * are not waited for, and a worker that waits already takes one more.
      */
     readonly each: <S extends StreamKey, E, R>(
       stream: S,
       durable: Durable[S],
       concurrency: number,
       handle: Handle<E, R>,
-      giveUp: GiveUp<E, R>
+      giveUp: GiveUp<E, R>,
+      limit?: () => number
     ) => Effect.Effect<never, never, R>
   }
 >()("bellcast/nats/Consumers") {
@@ -123,7 +128,7 @@ export class Consumers extends Context.Service<
       const nats = yield* Nats
       const { tally } = yield* Processes
       return Consumers.of({
-        each: (stream, durable, concurrency, handle, giveUp) => {
+        each: (stream, durable, concurrency, handle, giveUp, limit = () => concurrency) => {
           const spec = specOf(stream, durable)
           const logs = logsOf(spec.name)
           const { name } = spec
@@ -131,7 +136,8 @@ export class Consumers extends Context.Service<
           const goesOn = { goesOn: Effect.sync(() => tally.end(name)) }
           const told: typeof guarded = (msg) =>
             Effect.provideService(guarded(msg), HandlerProgress, goesOn)
-          const run = consume(nats, stream, spec, concurrency, told, { logs, tally }).pipe(
+          const hands = { concurrency, limit }
+          const run = consume(nats, stream, spec, hands, told, { logs, tally }).pipe(
             Effect.tapError(() => Effect.sync(() => tally.refuse(name)))
           )
           return runForever(Effect.scoped(run), again, logs.restarted)
@@ -170,6 +176,12 @@ const logsOf = (name: string) => ({
   )
 })
 type Logs = ReturnType<typeof logsOf>
+
+/** How many messages are handled at a time: at most, and now. */
+interface Hands {
+  readonly concurrency: number
+  readonly limit: () => number
+}
 
 /** Where a consumer reports what becomes of its messages. */
 interface Reports {
@@ -269,7 +281,7 @@ const consume = Effect.fnUntraced(function* <R>(
   { js }: Nats["Service"],
   stream: StreamKey,
   spec: ConsumerSpec,
-  concurrency: number,
+  { concurrency, limit }: Hands,
   handle: Guarded<R>,
   { logs, tally }: Reports
 ) {
@@ -285,19 +297,20 @@ const consume = Effect.fnUntraced(function* <R>(
   const inHand: InHand = new Map()
   // Pull only for idle workers: a message that waits in a process expires, and no other process
   // gets it.
-  const worker = nextOf(pulling, failed).pipe(
+  const next = nextOf(pulling, failed).pipe(
     Effect.flatMap((msg) => handleOne({ logs, tally }, name, inHand, msg, handle)),
     // A worker that cannot pull must not stop the others, which may have messages.
     Effect.catch(({ cause }) => {
       tally.refuse(name)
       return Effect.delay(logs.unpulled({ reason: String(cause) }), again)
-    }),
-    Effect.forever
+    })
   )
+  const worker = (number: number) =>
+    Effect.forever(Effect.suspend(() => (number < limit() ? next : Effect.sleep(restMillis))))
   // Runs until the scope closes, so also while uninterruptible workers finish their messages.
   yield* Effect.forkIn(reportProgress(inHand, spec), yield* Effect.scope)
   yield* Effect.all(
-    Array.from({ length: concurrency }, () => worker),
+    Array.from({ length: concurrency }, (_, number) => worker(number)),
     { concurrency: "unbounded", discard: true }
   )
 })
