@@ -1,8 +1,19 @@
 // The memory that caches share: its bounds, what is kept when it is full, and how it is given back.
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { assert, describe, it } from "vitest"
-import { CacheMemory, cacheNames, MemoryCache, Share, unusedSweeps } from "#memory/cache-memory.ts"
-import { cacheBytesWithin, collect, isWorthHalt, lowMemory } from "#memory/upkeep.ts"
+import { alone, Group, type GroupShape } from "#children/group.ts"
+import { Settings } from "#config"
+import {
+  CacheMemory,
+  Caches,
+  cacheNames,
+  MemoryCache,
+  Share,
+  unusedSweeps
+} from "#memory/cache-memory.ts"
+import { cacheBytesWithin, cachesLayer, collect, isWorthHalt, lowMemory } from "#memory/upkeep.ts"
 import { CachedEntries } from "#nats/kv/cached-entries.ts"
 
 describe("the memory of all caches", () => {
@@ -26,6 +37,41 @@ describe("the memory of all caches", () => {
       caches.bytes,
       bounded.reduce((sum, { bytes }) => sum + bytes, 0)
     )
+  })
+
+  it("is the part of this process while others deliver, and whole again after that", async () => {
+    let processes = 1
+    let divided: Effect.Effect<void> = Effect.void
+    const group: GroupShape = {
+      ...alone,
+      part: (whole) => Math.floor(whole / processes),
+      processes: () => processes,
+      divide: (apply) => {
+        divided = apply
+        return apply
+      }
+    }
+    const config = ConfigProvider.layer(
+      ConfigProvider.fromUnknown({ BELLCAST_CACHE_BYTES_MAX: "6400000" })
+    )
+    const layer = cachesLayer.pipe(
+      Layer.provide(Layer.succeed(Group, group)),
+      Layer.provide(Settings.layer.pipe(Layer.provide(config)))
+    )
+    const bytes = Effect.gen(function* () {
+      const share = (yield* Caches).share("subscriptions")
+      const whole = share.bytesMax
+      processes = 4
+      yield* divided
+      const beside = share.bytesMax
+      processes = 1
+      yield* divided
+      return [whole, beside, share.bytesMax]
+    })
+    const [whole, beside, after] = await Effect.runPromise(Effect.provide(bytes, layer))
+    assert.isAbove(whole!, 0)
+    assert.equal(beside, whole! / 4)
+    assert.equal(after, whole)
   })
 
   it("of a cache that was made anew begins empty", () => {

@@ -33,6 +33,26 @@ describe("the window of a push service", () => {
     })
   })
 
+  it("is the part of this process while others deliver, and whole again after that", () => {
+    let processes = 1
+    const pacing = new SendWindow(512, minute, (whole) => Math.floor(whole / processes))
+    assert.equal(pacing.window, 64)
+    const grow = () => {
+      for (let n = 0; n < 1_000; n++) pacing.accepted(start, true)
+    }
+    grow()
+    assert.equal(pacing.window, 512)
+    processes = 4
+    assert.equal(pacing.window, 128)
+    grow()
+    assert.equal(pacing.window, 128)
+    assert.deepEqual(throttle(pacing, start + 1), { window: 64, closedMillis: 0 })
+    processes = 1
+    assert.equal(pacing.window, 64, "throttled")
+    const beside = new SendWindow(512, minute, (whole) => Math.floor(whole / 4))
+    assert.equal(beside.window, 16)
+  })
+
   it("only halves without a Retry-After, and stops for a while after one push at a time", () => {
     const pacing = new SendWindow(4, minute)
     assert.deepEqual(throttle(pacing, start), { window: 2, closedMillis: 0 })
