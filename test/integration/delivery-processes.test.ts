@@ -130,6 +130,31 @@ describe.skipIf(process.platform !== "linux")("a service with three processes", 
     )
   })
 
+  it("repeats no more than one process may, where all are killed at the same time", {
+    timeout: 300_000
+  }, async () => {
+    await using started = await startBusy()
+    const { busy, nats, pid, push, service } = started
+    const fast = await push.subscribe(many)
+    const slow = await push.subscribe(size, { script: ["slow 1000"] })
+    await fillChannels(nats.url, [
+      { name: "many", subscriptions: fast },
+      { name: "news", subscriptions: slow }
+    ])
+    await busy()
+    const broadcast = await publish(service.url, "news", { n: 1 })
+    // The windows have grown by then: each process has as many under way as it may have.
+    await push.waitForDistinct(Math.min(1_000, size / 2), 60_000)
+    for (const each of [pid, ...childrenOf(pid)]) process.kill(each, "SIGKILL")
+    await using again = await startService({ natsUrl: nats.url, env: settings })
+    const done = await finished(again.url, "news", broadcast, 120_000)
+    assert.deepInclude(done, { accepted: size, delivered: size, dead: 0, waiting: 0 })
+    const { counts } = await push.report()
+    process.stdout.write(`${counts.duplicates} of ${size} sent twice\n`)
+    assert.equal(counts.distinct, size)
+    assert.isAtMost(counts.duplicates, unrecordedMax)
+  })
+
   it("shows the metrics of all at one port, and drains all when it is told to stop", {
     timeout: 240_000
   }, async () => {
