@@ -2,7 +2,6 @@
 // process between Bellcast and nats-server supervises it: stops nats-server when Bellcast ends,
 // even by kill -9, and keeps Ctrl-C away from it.
 import { spawn } from "node:child_process"
-import { once } from "node:events"
 import { existsSync } from "node:fs"
 import { chmod, mkdir, rm } from "node:fs/promises"
 import { createServer } from "node:net"
@@ -253,7 +252,14 @@ const supervise = (binary: string, folder: Folder): Supervisor => {
   })
   // The child may end before its input is closed.
   child.stdin.on("error", () => undefined)
-  const exited = once(child, "exit").then(([code]) => (typeof code === "number" ? code : 128))
+  // `once` of Node.js would reject where the system refuses a process, and nobody would handle it.
+  const exited = new Promise<number>((resolve) => {
+    child.once("exit", (code) => resolve(code ?? 128))
+    child.once("error", ({ message }) => {
+      printed += message
+      resolve(127)
+    })
+  })
   return {
     exited,
     printed: () => printed,
