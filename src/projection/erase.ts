@@ -11,10 +11,12 @@ import { emptyList } from "#domain/subscription/subscription.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
 import { filters, parseErasure, parseRegistration, subjects } from "#streams/subjects.ts"
+import type { UserToken } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { keepBegins } from "./channel-sums.ts"
 import { deleteLetters } from "./letters.ts"
@@ -156,7 +158,7 @@ const complete = Effect.fnUntraced(function* (sets: Sets, erasure: Erasure) {
   const { command, isDone } = erasure
   yield* untilSaved(sets, command)
   if (!isDone && (yield* sets.log.at("log", command)) === undefined) return
-  if (!isDone) yield* untilSaved(sets, yield* endLeft(sets, erasure))
+  if (!isDone) yield* untilSaved(sets, yield* endRegistrations(erasure.user, command))
   const { ids, over } = yield* messagesOver(sets, erasure)
   // First: the ids are in these messages alone.
   if (!isDone) yield* deleteLetters(sets, { user: erasure.user, ids, before: command })
@@ -184,25 +186,33 @@ const until = Effect.fnUntraced(function* (isSo: () => boolean) {
 const untilSaved = (sets: Sets, seq: number) => until(() => sets.saved >= seq)
 
 /**
- * Ends the registrations that began before an erasure. Returns the sequence of the last message for
- * that; 0: none was left.
+ * Ends the registrations of a user that began before a sequence. Returns the sequence of the last
+ * message for that; 0: none was left.
  */
-const endLeft = Effect.fnUntraced(function* ({ log }: Sets, { command, user }: Erasure) {
+export const endRegistrations = Effect.fnUntraced(function* (user: UserToken, before: number) {
   const held = yield* (yield* Buckets).get("registrations", keys.registrationCounts(user))
-  const left = registeredSince(held?.value ?? noCounts, user).filter((since) => since < command)
+  const left = registeredSince(held?.value ?? noCounts, user).filter((since) => since < before)
   const at = yield* Clock.currentTimeMillis
-  const ends = yield* Effect.forEach(left, (since) =>
-    Effect.flatMap(log.at("log", since), (began) => {
-      if (began?.message.type !== "registration.put") return Effect.succeed(0)
-      const { message, subject } = began
-      const body = { user: message.user, at }
-      return Effect.map(
-        log.append("log", { subject, type: "registration.delete", body }),
-        ({ seq }) => seq
-      )
-    })
-  )
+  const ends = yield* Effect.forEach(left, (since) => endRegistration(since, before, at), {
+    concurrency: subjectsAtOnce
+  })
   return Math.max(0, ...ends)
+})
+
+const endRegistration = Effect.fnUntraced(function* (since: number, before: number, at: number) {
+  const log = yield* EventLog
+  const began = yield* log.at("log", since)
+  if (began?.message.type !== "registration.put") return 0
+  const { message, subject } = began
+  const last = yield* log.last("log", subject)
+  // The user has left meanwhile, and may have come back: that registration must stay.
+  if (last?.message.type !== "registration.put" || last.seq >= before) return 0
+  const body = { user: message.user, at }
+  const end = { subject, type: "registration.delete", body, expect: last.seq } as const
+  return yield* log.append("log", end).pipe(
+    Effect.map(({ seq }) => seq),
+    Effect.catchTag("AppendConflict", () => Effect.succeed(0))
+  )
 })
 
 /** All that is known of a message that is to be deleted. */
