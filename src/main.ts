@@ -31,7 +31,7 @@ import { GatewaySettings } from "#gateway/settings.ts"
 import { VapidPublicKeys } from "#gateway/vapid-public-keys.ts"
 import { HistoryDays } from "#history/place.ts"
 import { Identity } from "#identity/identity.ts"
-import { hmacFor, principalNames } from "#identity/principals.ts"
+import { hmacFor, principalNames, pseudonyms } from "#identity/principals.ts"
 import { cachesLayer, garbageLayer } from "#memory/upkeep.ts"
 import { Health, type HealthOptions } from "#monitoring/health.ts"
 import { MetricsPort } from "#monitoring/port.ts"
@@ -49,6 +49,7 @@ import { fullnessLayer, Space } from "#nats/watch/space.ts"
 import { copiesLayer, StreamWatch } from "#nats/watch/streams.ts"
 import { Upkeep } from "#nats/watch/upkeep.ts"
 import { erasedListLayer } from "#projection/erased-list.ts"
+import { PseudonymOf } from "#projection/letters.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { ensureForm } from "#rebuild/start.ts"
 import { adopt, adoptUseridSecret, checkKeysInUse } from "#secrets/adoption.ts"
@@ -105,7 +106,10 @@ const stage = (role: Role, secrets: Secrets["Service"], historyDays: number) => 
       )
     case "projection":
       return Layer.merge(projectionLayer, erasedListLayer).pipe(
-        Layer.provide(Layer.succeed(HistoryDays, { usual: historyDays, shortest: historyDaysMin }))
+        Layer.provide(Layer.succeed(HistoryDays, { usual: historyDays, shortest: historyDaysMin })),
+        Layer.provide(
+          Layer.succeed(PseudonymOf, pseudonyms(Redacted.value(secrets.useridHmacSecret)))
+        )
       )
     case "fanout":
       return fanoutLayer

@@ -19,16 +19,16 @@ import { filters, parseErasure, parseRegistration, subjects } from "#streams/sub
 import type { UserToken } from "#streams/tokens.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { keepBegins } from "./channel-sums.ts"
-import { deleteLetters } from "./letters.ts"
+import { makeDeleteLetters } from "./letters.ts"
 import type { Erasure, Sets } from "./sets.ts"
 import type { Step } from "./step.ts"
 
 type Erase = Extract<Step, { readonly kind: "erase" }>
 
 /** Erasures that are completed at once: most of the time each waits for the next checkpoint. */
-const erasuresAtOnce = 16
+const erasuresAtOnce = 32
 /** Subjects of one user whose messages are deleted at once. */
-const subjectsAtOnce = 8
+const subjectsAtOnce = 4
 /** Between two looks at what an erasure waits for: the checkpoint is stored each second. */
 const lookMillis = 250
 const waitMillisMax = 60_000
@@ -136,11 +136,12 @@ export const completeErasures = Effect.fnUntraced(function* (sets: Sets) {
   )
   // A look may find what waits here already.
   const underWay = new Set<number>()
+  const deleteLetters = makeDeleteLetters(sets)
   const one = Effect.flatMap(Queue.take(sets.erasures), (erasure) => {
     const { command, user } = erasure
     if (underWay.has(command)) return Effect.void
     underWay.add(command)
-    return complete(sets, erasure).pipe(
+    return complete(sets, erasure, deleteLetters).pipe(
       Effect.catch((err) => {
         sets.areMoreErasures = true
         return warn({ person: user, err })
@@ -154,14 +155,18 @@ export const completeErasures = Effect.fnUntraced(function* (sets: Sets) {
   })
 })
 
-const complete = Effect.fnUntraced(function* (sets: Sets, erasure: Erasure) {
+const complete = Effect.fnUntraced(function* (
+  sets: Sets,
+  erasure: Erasure,
+  deleteLetters: ReturnType<typeof makeDeleteLetters>
+) {
   const { command, isDone } = erasure
   yield* untilSaved(sets, command)
   if (!isDone && (yield* sets.log.at("log", command)) === undefined) return
   if (!isDone) yield* untilSaved(sets, yield* endRegistrations(erasure.user, command))
   const { ids, over } = yield* messagesOver(sets, erasure)
-  // First: the ids are in these messages alone.
-  if (!isDone) yield* deleteLetters(sets, { user: erasure.user, ids, before: command })
+  // First: a later term finds the ids in these messages.
+  if (!isDone) yield* deleteLetters({ user: erasure.user, ids, before: command })
   yield* keepBegins(
     sets,
     over.flatMap(({ seq, subject }) => {

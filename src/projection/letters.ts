@@ -1,10 +1,12 @@
 // Letters to an erased user alone: broadcasts and drafts that name this user and nobody
 // else, and the user's logins. One with other recipients stays.
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { changeState, isFinal, originIn, type Standing, standingOf } from "#broadcasts/state.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
+import { identitySettings, policyKinds } from "#identity/settings.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { scanStored } from "#nats/kv/entries.ts"
@@ -17,13 +19,36 @@ import type { Sets } from "./sets.ts"
 /** Whose letters are looked for: the pseudonym, and the ids in the messages of the user. */
 export interface Addressee {
   readonly user: UserToken
+  /** None, where LOG has no message of the user. */
   readonly ids: ReadonlySet<string>
   /** Only what was stored before this sequence. */
   readonly before: number
 }
 
-/** A look reads all broadcasts to users in LOG: one at a time bounds what erasures read. */
-const oneLook = Semaphore.makeUnsafe(1).withPermit
+/**
+ * The pseudonym of an id; undefined: this process does not know the user id secret. Drafts and
+ * logins have ids, and of a user without a message in LOG an erasure knows the pseudonym alone.
+ */
+export const PseudonymOf = Context.Reference<(id: string) => UserToken | undefined>(
+  "bellcast/projection/PseudonymOf",
+  { defaultValue: () => () => undefined }
+)
+
+/** All that is for an addressee alone. */
+interface Found {
+  readonly letters: Array<Stored>
+  readonly drafts: Array<Stored>
+  /** Revisions of entries of the bucket `cache`. */
+  readonly logins: Array<number>
+}
+
+/** One reading for several addressees. `found`: undefined until it is done. */
+interface Look {
+  readonly addressees: Array<Addressee>
+  found: ReadonlyMap<Addressee, Found> | undefined
+}
+
+const newLook = (): Look => ({ addressees: [], found: undefined })
 
 /** Between two looks whether a cancelled broadcast is finished. */
 const lookMillis = 500
@@ -31,30 +56,109 @@ const endMillisMax = 60_000
 /** Changes of the state of one broadcast. */
 const changesMax = 500
 
-/** Ends and deletes the letters and drafts of a user, and removes the logins. */
-export const deleteLetters = (sets: Sets, addressee: Addressee) =>
-  oneLook(
-    Effect.gen(function* () {
-      yield* Effect.forEach(yield* lettersTo(sets, addressee), (letter) => remove(sets, letter), {
-        discard: true
-      })
-      yield* endDrafts(sets, addressee)
-      yield* removeLogins(addressee)
-    })
-  )
+/**
+ * A function that ends and deletes the letters and drafts of a user, and removes the logins. A look
+ * reads all broadcasts to users, all drafts and the bucket `cache`: so there is one at a time, and
+ * the next one is for all who wait for it.
+ */
+export const makeDeleteLetters = (sets: Sets) => {
+  const oneLook = Semaphore.makeUnsafe(1).withPermit
+  let next = newLook()
+  const take = Effect.fnUntraced(function* (look: Look) {
+    if (look.found !== undefined) return look.found
+    if (next === look) next = newLook()
+    look.found = yield* lookFor(sets, look.addressees)
+    return look.found
+  })
+  return Effect.fnUntraced(function* (addressee: Addressee) {
+    const look = next
+    look.addressees.push(addressee)
+    const { drafts, letters, logins } = (yield* oneLook(take(look))).get(addressee)!
+    yield* Effect.forEach(letters, (letter) => remove(sets, letter), { discard: true })
+    yield* endDrafts(sets, drafts)
+    const { remove: removeEntry } = yield* Buckets
+    yield* Effect.forEach(logins, (revision) => removeEntry("cache", revision), { discard: true })
+  })
+}
 
-const lettersTo = Effect.fnUntraced(function* ({ log }: Sets, { before, user }: Addressee) {
-  const letters: Array<Stored> = []
+const lookFor = Effect.fnUntraced(function* (sets: Sets, all: ReadonlyArray<Addressee>) {
+  const found = new Map(
+    all.map((each): [Addressee, Found] => [each, { letters: [], drafts: [], logins: [] }])
+  )
+  yield* findLetters(sets, found)
+  yield* findDrafts(sets, found)
+  yield* findLogins(found)
+  return found
+})
+
+type Finds = ReadonlyMap<Addressee, Found>
+
+const findLetters = Effect.fnUntraced(function* ({ log }: Sets, found: Finds) {
   const direct = [subjects.broadcast("*", directToken)]
   yield* log.scan("log", direct, (stored) => {
-    // Most of them do not name the user, and are not decoded.
-    if (stored.seq >= before || !stored.text.includes(user)) return
+    // Most of them name none of these users, and are not decoded.
+    const named = [...found].filter(
+      ([{ before, user }]) => stored.seq < before && stored.text.includes(user)
+    )
+    if (named.length === 0) return
     return Effect.map(readRecipients(log, stored), (to) => {
       const [only, ...others] = to?.users ?? []
-      if (only === user && others.length === 0 && to?.channels.length === 0) letters.push(stored)
+      if (others.length > 0 || to?.channels.length !== 0) return
+      for (const [{ user }, { letters }] of named) if (user === only) letters.push(stored)
     })
   })
-  return letters
+})
+
+/** Begins the name of a user of a draft that is no id. */
+const byPseudonym = "pseudonym:"
+
+const findDrafts = Effect.fnUntraced(function* ({ log }: Sets, found: Finds) {
+  const pseudonymOf = yield* PseudonymOf
+  yield* log.scan("log", [filters.drafts], (stored) => {
+    const name = onlyUserOf(stored)
+    if (name === undefined) return
+    const user = name.startsWith(byPseudonym) ? name.slice(byPseudonym.length) : pseudonymOf(name)
+    for (const [addressee, { drafts }] of found)
+      if (addressee.user === user || addressee.ids.has(name)) drafts.push(stored)
+  })
+})
+
+/** The user whom a draft names alone; undefined: it names others, or the message is none. */
+const onlyUserOf = ({ message }: Stored): string | undefined => {
+  if (message.type !== "draft.put") return undefined
+  const to = message.draft["to"] as { channels?: ReadonlyArray<unknown>; users?: unknown }
+  const users: ReadonlyArray<unknown> = Array.isArray(to?.users) ? to.users : []
+  return users.length === 1 && (to.channels ?? []).length === 0 ? String(users[0]) : undefined
+}
+
+/** Finds verified credentials and sessions: their keys are hashes of tokens. */
+const findLogins = Effect.fnUntraced(function* (found: Finds) {
+  const isTheirs = yield* loginsOf([...found.keys()])
+  yield* scanStored("cache", (key, text, revision) => {
+    if (!/^(verification|session)\./.test(key) || text === "") return
+    const login = JSON.parse(text) as VerificationEntry | SessionEntry
+    const { user } = "known" in login ? login.known : login
+    for (const addressee of isTheirs(user)) found.get(addressee)!.logins.push(revision)
+  })
+})
+
+/** A function that returns those whose login has a name: an id without its policy. */
+const loginsOf = Effect.fnUntraced(function* (all: ReadonlyArray<Addressee>) {
+  const pseudonymOf = yield* PseudonymOf
+  const set = yield* Effect.orElseSucceed(identitySettings.authPolicies, () => [])
+  // A process without the role `gateway` may lack the setting.
+  const policies = set.length > 0 ? set.map(({ name }) => name) : policyKinds
+  const unknown = all.filter(({ ids }) => ids.size === 0)
+  const named = all.map((addressee) => {
+    const names = [...addressee.ids].map((id) => id.slice(id.indexOf(":") + 1))
+    return { addressee, names: new Set([...addressee.ids, ...names]) }
+  })
+  return (name: string): ReadonlyArray<Addressee> => {
+    const known = named.filter(({ names }) => names.has(name)).map(({ addressee }) => addressee)
+    if (unknown.length === 0) return known
+    const users = policies.map((policy) => pseudonymOf(`${policy}:${name}`))
+    return [...known, ...unknown.filter(({ user }) => users.includes(user))]
+  }
 })
 
 const isOver = (standing: Standing): boolean =>
@@ -86,17 +190,7 @@ const remove = Effect.fnUntraced(function* ({ log }: Sets, letter: Stored) {
 })
 
 /** Ends drafts to the user alone: the projector then deletes their messages. */
-const endDrafts = Effect.fnUntraced(function* ({ log }: Sets, { ids, user }: Addressee) {
-  const names = new Set([...ids, `pseudonym:${user}`])
-  const found: Array<Stored> = []
-  yield* log.scan("log", [filters.drafts], (stored) => {
-    const { message } = stored
-    if (message.type !== "draft.put") return
-    const to = message.draft["to"] as { channels?: ReadonlyArray<unknown>; users?: unknown }
-    const users: ReadonlyArray<unknown> = Array.isArray(to?.users) ? to.users : []
-    const isAlone = users.length === 1 && (to.channels ?? []).length === 0
-    if (isAlone && names.has(String(users[0]))) found.push(stored)
-  })
+const endDrafts = Effect.fnUntraced(function* ({ log }: Sets, found: ReadonlyArray<Stored>) {
   const now = yield* Clock.currentTimeMillis
   yield* Effect.forEach(found, ({ message, seq: expect, subject }) => {
     if (message.type !== "draft.put") return Effect.void
@@ -106,18 +200,4 @@ const endDrafts = Effect.fnUntraced(function* ({ log }: Sets, { ids, user }: Add
       .append("log", { subject, type: "draft.delete", body, expect })
       .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
   })
-})
-
-/** Removes verified credentials and sessions: their keys are hashes of tokens. */
-const removeLogins = Effect.fnUntraced(function* ({ ids }: Addressee) {
-  const names = new Set([...ids].flatMap((id) => [id, id.slice(id.indexOf(":") + 1)]))
-  const revisions: Array<number> = []
-  yield* scanStored("cache", (key, text, revision) => {
-    if (!/^(verification|session)\./.test(key) || text === "") return
-    const login = JSON.parse(text) as VerificationEntry | SessionEntry
-    const { user } = "known" in login ? login.known : login
-    if (names.has(user)) revisions.push(revision)
-  })
-  const { remove: removeEntry } = yield* Buckets
-  yield* Effect.forEach(revisions, (revision) => removeEntry("cache", revision), { discard: true })
 })
