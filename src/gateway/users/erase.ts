@@ -13,6 +13,7 @@ import { Acknowledgement, accepted, endRegistration } from "../channels/registra
 import type { Call } from "../http/request.ts"
 import { forUserInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
+import { changeBytes, isNewcomer, RequestRates } from "../quotas.ts"
 import { changed, changeList, unchanged } from "../write.ts"
 
 /** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
@@ -31,7 +32,7 @@ export const userDelete = operation({
   doc: {
     summary: "Erase the caller: their subscriptions, registrations and all messages of these",
     responses: { 202: Acknowledgement },
-    errors: [409, 507]
+    errors: [409, 429, 507]
   }
 })
 
@@ -68,12 +69,24 @@ const isKnown = Effect.fnUntraced(function* (user: UserToken) {
   return found !== undefined
 })
 
+/** Fails with 429 where the caller or the address has stored too much. */
+const countErasure = Effect.fnUntraced(function* (call: Call) {
+  const { ofChange } = yield* RequestRates
+  yield* ofChange({
+    user: call.caller!.user,
+    address: call.request.address,
+    bytes: changeBytes,
+    isNewUser: yield* isNewcomer(call, false)
+  })
+})
+
 /** Asks for an erasure, and waits until the buckets show it. */
 const erase = Effect.fnUntraced(function* (call: Call) {
   const [caller, { user }] = [call.caller!, call.user!]
   const isOther = caller.user !== user
-  // A caller who makes up users must not fill LOG with their erasures.
-  if (!isOther && !(yield* isKnown(user))) return
+  // There may be letters to a user of whom LOG has nothing else. A caller who makes up users must
+  // not fill LOG with their erasures, each of which leaves a fact: so these count as changes do.
+  if (!isOther && !(yield* isKnown(user))) yield* countErasure(call)
   const at = yield* Clock.currentTimeMillis
   const { seq } = yield* (yield* EventLog).append("log", {
     subject: subjects.erase(user),
