@@ -303,7 +303,9 @@ const endAlone = (end: Stored, before: number): Ended | undefined => {
 const isDraftLeft = Effect.fnUntraced(function* ({ header }: Stored) {
   const draft = draftOf(header)
   if (draft === undefined) return false
-  return (yield* (yield* EventLog).last("log", subjects.draft(draft.id))) !== undefined
+  const last = yield* (yield* EventLog).last("log", subjects.draft(draft.id))
+  // A later form is another draft of this id, which this broadcast does not end.
+  return last !== undefined && last.seq <= draft.seq
 })
 
 /** Whether WORK has the plan of a broadcast, or outcomes. */
