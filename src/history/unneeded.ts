@@ -33,13 +33,15 @@ import {
 } from "#streams/subjects.ts"
 import { type ChannelToken, isDirect, type UserToken } from "#streams/tokens.ts"
 
-/** Tombstones of a user that LOG does not say any more. */
+/** Tombstones and ends of endpoints of a user that LOG does not say any more. */
 export interface Forgotten {
   readonly user: UserToken
   /** Sequence of the user's last message. */
   readonly seq: number
   /** When each was removed, by id. */
   readonly removed: Readonly<Record<string, number>>
+  /** The hashes of endpoints of which LOG does not say any more that they were the user's. */
+  readonly endpoints: ReadonlyArray<string>
 }
 
 /** Final counts that LOG has up to a sequence, of a channel that began at `since`. */
@@ -150,10 +152,15 @@ const ofUser = Effect.fnUntraced(function* (subject: string, user: UserToken, be
   if (seqs.length === 0 || (yield* restsOnOthers(user, { messages, whole }, before)))
     return undefined
   const removed = Object.fromEntries(forgotten.map((id) => [id, removedAt(whole.tombstones[id]!)]))
+  // The ids are the hashes of the endpoints.
+  const ids = messages.flatMap(({ message }) =>
+    message.type === "subscription.put" ? [message.id] : []
+  )
+  const endpoints = seqs.length === messages.length ? [...new Set(ids)] : forgotten
   return {
     what: "subscriptions",
     messages: withRejections(messages, seqs, rejected, before),
-    forgotten: { user, seq: whole.seq, removed }
+    forgotten: { user, seq: whole.seq, removed, endpoints }
   } satisfies Unneeded
 })
 

@@ -4,6 +4,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { endOfHistory } from "#domain/history.ts"
+import { withoutEnd } from "#domain/subscription/owners.ts"
 import { emptyList } from "#domain/subscription/subscription.ts"
 import { withoutTombstones } from "#domain/subscription/tombstone.ts"
 import { HistoryDays, readHistoryPlace, writeHistoryPlace } from "#history/place.ts"
@@ -162,7 +163,7 @@ const forgetLater = Effect.fnUntraced(function* (sets: Sets, forgotten: Readonly
 })
 
 /**
- * Takes old tombstones from lists. The list of a user who has nothing else stays, as an empty one:
+ * Takes old tombstones from lists, and old ends from the pages of their endpoints. The list of a user who has nothing else stays, as an empty one:
  * once a key is removed, a killed nats-server 2.15 brings back what was overwritten.
  */
 export const forgetTombstones = Effect.fnUntraced(function* (sets: Sets, saved: number) {
@@ -183,5 +184,28 @@ export const forgetTombstones = Effect.fnUntraced(function* (sets: Sets, saved: 
     else if (Object.keys(removed).length > 0) lists.set(key, left, saved + 1)
   }
   yield* lists.flush
+  yield* forgetEnds(sets, some, saved)
   for (const { done } of some) yield* Deferred.succeed(done, undefined)
+})
+
+/**
+ * A page loses an end that counts no more with its next change, which may never come. LOG has no
+ * message any more by which an erasure would find it.
+ */
+const forgetEnds = Effect.fnUntraced(function* (
+  { owners }: Sets,
+  some: ReadonlyArray<Forgotten>,
+  saved: number
+) {
+  for (const { endpoints, user } of some)
+    for (const hash of endpoints) {
+      const key = keys.endpointOwners(hash)
+      yield* owners.load([key])
+      const page = owners.get(key)
+      const left = page && withoutEnd(page, hash, user)
+      if (left === undefined || left === page) continue
+      owners.set(key, left, saved + 1)
+      // A user can have endpoints of many pages, of 122 KB each.
+      yield* owners.flush
+    }
 })

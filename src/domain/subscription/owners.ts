@@ -84,6 +84,14 @@ const latest = (ended: Readonly<Record<string, Ended>>, max: number, now: number
   return Object.fromEntries(entries.filter((entry) => !excess.has(entry)))
 }
 
+/** A page that does not say any more that an ended endpoint was a user's. */
+export const withoutEnd = (page: EndpointOwners, hash: string, owner: string): EndpointOwners => {
+  const { ended: all = {}, ...rest } = page
+  if (!Object.hasOwn(all, hash) || all[hash]!.owner !== owner) return page
+  const ended = withValue(all, hash, undefined)
+  return Object.keys(ended).length === 0 ? rest : { ...rest, ended }
+}
+
 /** Notes the last owner of an endpoint at `seq`, stored at `now`; undefined: nobody. */
 export const withOwner = (
   page: EndpointOwners,
