@@ -25,6 +25,7 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { keys } from "#streams/buckets.ts"
 import {
   filters,
+  parseBegun,
   parseFinished,
   parseRegistration,
   parseSubscription,
@@ -82,8 +83,8 @@ export const unneededWith = Effect.fnUntraced(function* (
   if (place !== undefined) return yield* ofRegistration(subject, place.channel, before)
   if (message.type === "broadcast.finished" || message.type === "broadcast.rejected")
     return yield* ofBroadcast(stored, message.broadcast, before)
-  const channel = parseSummed(subject)
-  if (channel !== undefined) return yield* ofSum(stored, channel)
+  const channel = parseSummed(subject) ?? parseBegun(subject)
+  if (channel !== undefined) return yield* ofCounts(stored, channel)
   if (message.type !== "command.rejected") return undefined
   const command = yield* (yield* EventLog).at("log", message.command)
   if (command !== undefined) return undefined
@@ -364,12 +365,16 @@ const summedWith = Effect.fnUntraced(function* (channel: ChannelToken, { message
   return { channel, since, upTo: seq } satisfies Summed
 })
 
-/** A sum goes once its channel has begun anew, or nobody is registered. */
-const ofSum = Effect.fnUntraced(function* (stored: Stored, channel: ChannelToken) {
+/**
+ * What a channel counts from, and a sum of its final counts, go once the channel has begun anew, or
+ * nobody is registered.
+ */
+const ofCounts = Effect.fnUntraced(function* (stored: Stored, channel: ChannelToken) {
   const { message } = stored
-  if (message.type !== "channel.summed" || message.since === (yield* beginOf(channel)))
-    return undefined
-  return { what: "broadcasts", messages: [stored] } satisfies Unneeded
+  if (message.type !== "channel.summed" && message.type !== "channel.begun") return undefined
+  if (message.since === (yield* beginOf(channel))) return undefined
+  const what = message.type === "channel.summed" ? "broadcasts" : "registrations"
+  return { what, messages: [stored] } satisfies Unneeded
 })
 
 /** The broadcast that another one redrives, with its end. */
