@@ -28,6 +28,7 @@ import {
   parseBegun,
   parseFinished,
   parseRegistration,
+  parseState,
   parseSubscription,
   parseSummed,
   subjects
@@ -85,6 +86,8 @@ export const unneededWith = Effect.fnUntraced(function* (
     return yield* ofBroadcast(stored, message.broadcast, before)
   const channel = parseSummed(subject) ?? parseBegun(subject)
   if (channel !== undefined) return yield* ofCounts(stored, channel)
+  const changed = parseState(subject)
+  if (changed !== undefined) return yield* ofLeftChanges(subject, changed, before)
   if (message.type !== "command.rejected") return undefined
   const command = yield* (yield* EventLog).at("log", message.command)
   if (command !== undefined) return undefined
@@ -281,7 +284,7 @@ const ended = Effect.fnUntraced(function* (
   const changes = yield* readSubject(subjects.state(broadcast))
   const origin = yield* originOf(broadcast)
   if (changes === undefined) return undefined
-  if (origin === undefined) return changes.length === 0 ? endAlone(end, before) : undefined
+  if (origin === undefined) return endAlone(changes, end, before)
   if ((yield* isDraftLeft(origin.stored)) || (yield* isInWork(origin.channel, broadcast)))
     return undefined
   const named = [origin.stored, ...changes].flatMap(({ message }) =>
@@ -300,12 +303,36 @@ const ended = Effect.fnUntraced(function* (
   return found
 })
 
-/** The final counts of a broadcast to an erased user alone, of which an erasure leaves no more. */
-const endAlone = (end: Stored, before: number): Ended | undefined => {
+/**
+ * The final counts of a broadcast to an erased user alone, of which an erasure leaves no more but
+ * the last change of its state.
+ */
+const endAlone = (
+  changes: ReadonlyArray<Stored>,
+  end: Stored,
+  before: number
+): Ended | undefined => {
   const channel = parseFinished(end.subject)?.channel
-  const isLeft = channel !== undefined && isDirect(channel) && end.at < before
-  return isLeft ? { messages: [end], summed: undefined, former: undefined } : undefined
+  const messages = [...changes, end]
+  const isLeft =
+    channel !== undefined && isDirect(channel) && messages.every(({ at }) => at < before)
+  return isLeft ? { messages, summed: undefined, former: undefined } : undefined
 }
+
+/**
+ * The last change of a broadcast to an erased user alone. It has no end where it was cancelled
+ * before its start.
+ */
+const ofLeftChanges = Effect.fnUntraced(function* (
+  subject: string,
+  broadcast: number,
+  before: number
+) {
+  if ((yield* (yield* EventLog).at("log", broadcast)) !== undefined) return undefined
+  const messages = yield* readSubject(subject)
+  if (messages === undefined || !messages.every(({ at }) => at < before)) return undefined
+  return { what: "broadcasts", messages } satisfies Unneeded
+})
 
 /** Whether LOG still has the form of the draft that a broadcast was: without it, it is a draft. */
 const isDraftLeft = Effect.fnUntraced(function* ({ header }: Stored) {

@@ -53,8 +53,6 @@ const newLook = (): Look => ({ addressees: [], found: undefined })
 /** Between two looks whether a cancelled broadcast is finished. */
 const lookMillis = 500
 const endMillisMax = 60_000
-/** Changes of the state of one broadcast. */
-const changesMax = 500
 
 /**
  * A function that ends and deletes the letters and drafts of a user, and removes the logins. A look
@@ -163,8 +161,10 @@ const loginsOf = Effect.fnUntraced(function* (all: ReadonlyArray<Addressee>) {
 
 const isOver = (standing: Standing): boolean =>
   isFinal(standing) ||
-  // A broadcast that never started has no pushes that could end.
-  (standing.state === "cancelled" && standing.schedule?.startedAt === undefined)
+  // One that was to start later and never did has no pushes that could end.
+  (standing.state === "cancelled" &&
+    standing.schedule !== undefined &&
+    standing.schedule.startedAt === undefined)
 
 /** Deletes a broadcast once all its pushes have an end. Its final counts, of nobody, stay. */
 const remove = Effect.fnUntraced(function* ({ log }: Sets, letter: Stored) {
@@ -175,13 +175,21 @@ const remove = Effect.fnUntraced(function* ({ log }: Sets, letter: Stored) {
       Effect.catchTag("AppendConflict", (err) => Effect.fail(unavailable("cancel")(err)))
     )
   }
-  for (let waited = 0; !isOver(yield* standingOf(origin)); waited += lookMillis) {
+  let standing = yield* standingOf(origin)
+  for (let waited = 0; !isOver(standing); waited += lookMillis) {
     if (waited >= endMillisMax)
       return yield* unavailable("erase")(new Error(`broadcast ${letter.seq} does not end`))
     yield* Effect.sleep(lookMillis)
+    standing = yield* standingOf(origin)
   }
-  const state = subjects.state(letter.seq)
-  const changes = yield* log.following("log", state, { from: 1, limit: changesMax })
+  const changes: Array<Stored> = []
+  yield* log.replay("log", [subjects.state(letter.seq)], (stored) => void changes.push(stored))
+  // What a replica does not have yet would stay.
+  if (changes.at(-1)?.seq !== standing.change?.seq)
+    return yield* unavailable("erase")(new Error("a replica is behind"))
+  // The last change says of nobody but its author. A process that is not connected now would never
+  // learn of it, and start the broadcast again and again. The trimmer deletes it.
+  if (changes.at(-1)?.message.type !== "broadcast.changed") changes.pop()
   // The broadcast goes last: a later look finds the rest by it.
   for (const { message, seq } of [...changes, letter]) {
     const parts = "parts" in message ? (message.parts ?? []) : []
