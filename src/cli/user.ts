@@ -1,6 +1,5 @@
 // `bellcast user show|erase|erased`: what the service knows of a user, the erasure of one, and who
 // was erased.
-import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -20,11 +19,12 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readErased } from "#projection/erased-list.ts"
 import { streams } from "#streams/index.ts"
-import { filters, parseErasure, subjects } from "#streams/subjects.ts"
+import { filters, parseErasure } from "#streams/subjects.ts"
 import { decodeToken, type UserToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
+import { eraseAll } from "./nats/erase.ts"
 import { type Erased, erasedText, erasureSince, outcomesUntil } from "./nats/erased.ts"
-import { demandLog, reachedInTime } from "./nats/log.ts"
+import { demandLog } from "./nats/log.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
@@ -198,38 +198,6 @@ const userShow = showOneAt({
   }
 })
 
-/** Between two looks whether an erasure is done, and how long a command waits for it. */
-const lookMillis = 500
-const erasedMillisMax = 60_000
-
-/** Has users erased, and waits until LOG has the facts that they are. Returns these. */
-const eraseAll = Effect.fnUntraced(function* (users: ReadonlyArray<UserToken>) {
-  yield* demandLog
-  const log = yield* EventLog
-  const at = yield* Clock.currentTimeMillis
-  const body = { at, by: "operator" }
-  const asked = yield* Effect.forEach(users, (user) =>
-    Effect.map(
-      log.append("log", { subject: subjects.erase(user), type: "user.erase", body }),
-      ({ seq }) => [user, seq] as const
-    )
-  )
-  yield* reachedInTime(asked.at(-1)?.[1] ?? 0)
-  for (let waited = 0; ; waited += lookMillis) {
-    const facts = yield* log.lastOf(
-      "log",
-      users.map((user) => subjects.erased(user))
-    )
-    const done = new Map(facts.map(({ seq, subject }) => [parseErasure(subject), seq]))
-    if (asked.every(([user, seq]) => (done.get(user) ?? 0) > seq)) return facts
-    if (waited >= erasedMillisMax)
-      return yield* failed(
-        "nothing is sent any more, but LOG still has messages: the log of the service says why"
-      )
-    yield* Effect.sleep(lookMillis)
-  }
-})
-
 /** A thing that an erasure leaves, and how that ends. */
 interface Rest {
   readonly what: string
@@ -312,10 +280,10 @@ const isIn = (index: Drafts, { id, seq }: Draft): boolean => formIn(index, id) =
 /** Erases again whom LOG, which a backup has, does not know as erased. */
 const repeat = Effect.fnUntraced(function* (file: string) {
   yield* demandLog
-  const { lost, users } = yield* Effect.catchTag(readErased(file), "ListFault", (fault) =>
+  const { asked, lost, users } = yield* Effect.catchTag(readErased(file), "ListFault", (fault) =>
     Effect.fail(failedBy(fault))
   )
-  yield* eraseAll(lost)
+  yield* eraseAll(lost, asked)
   yield* Console.log(`${lost.length} of ${users.length} erasures were repeated`)
 })
 

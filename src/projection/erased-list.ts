@@ -16,7 +16,10 @@ export class ListFault extends Schema.TaggedError<ListFault>()("ListFault", {
   message: Schema.String
 }) {}
 
-/** Whom a list names, and who of them is in LOG again. */
+/**
+ * Whom a list names, who of them is in LOG again (`lost`), and whose erasure was asked for since the
+ * list has it, but is not done (`asked`, with the sequence of the command).
+ */
 export const readErased = Effect.fnUntraced(function* (file: string) {
   const text = yield* Effect.tryPromise({
     try: () => readFile(file, "utf8"),
@@ -34,7 +37,17 @@ export const readErased = Effect.fnUntraced(function* (file: string) {
     const user = parseErasure(subject)
     if (user !== undefined) facts.set(user, at)
   }
-  return { users, lost: lostErasures(lines, facts) }
+  const lost = lostErasures(lines, facts)
+  const listedAt = new Map<UserToken, number>()
+  for (const { at, user } of lines)
+    listedAt.set(user, Math.max(listedAt.get(user) ?? 0, Date.parse(at)))
+  const asked = new Map<UserToken, number>()
+  const commands = yield* (yield* EventLog).lastOf("log", lost.map(subjects.erase))
+  for (const { at, seq, subject } of commands) {
+    const user = parseErasure(subject)
+    if (user !== undefined && at >= listedAt.get(user)!) asked.set(user, seq)
+  }
+  return { users, lost, asked }
 })
 
 /** Says at the start where LOG is older than the list. The service starts all the same. */
