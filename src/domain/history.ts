@@ -84,27 +84,70 @@ export const unneededOfUser = ({ before, messages, rejected }: UserPast): Unneed
     Object.keys(whole.subscriptions).length === 0 &&
     Object.values(whole.tombstones).every((each) => isOld(removedAt(each))) &&
     messages.every(({ at }) => isOld(at))
-  if (isOver && messages.length ** 2 > foldsMax) return noneOf(whole)
-  const isSame = isOver ? hasNothing : sameBut(whole, isOld)
+  if (isOver)
+    return { seqs: orderOfEnded(messages, fold), whole, forgotten: Object.keys(whole.tombstones) }
   const candidatesMax = Math.floor(foldsMax / Math.max(1, messages.length))
-  const seqs: Array<number> = []
-  let left = messages
-  for (let isAny = true; isAny && left.length > 0; ) {
-    const { dropped, kept } = without(left, { before, fold, isSame, candidatesMax })
-    seqs.push(...dropped)
-    left = kept
-    // The rest of a user who has nothing may go once other messages are gone.
-    isAny = isOver && dropped.length > 0
-  }
-  if (isOver && left.length > 0) return noneOf(whole)
-  const list = left.reduce(fold, emptyList)
+  const isSame = sameBut(whole, isOld)
+  const { dropped, kept } = without(messages, { before, fold, isSame, candidatesMax })
+  const list = kept.reduce(fold, emptyList)
   const forgotten = Object.keys(whole.tombstones).filter(
     (id) => !Object.hasOwn(list.tombstones, id)
   )
-  return { seqs, whole, forgotten }
+  return { seqs: dropped, whole, forgotten }
 }
 
-const noneOf = (whole: SubscriptionList): UnneededOfUser => ({ seqs: [], whole, forgotten: [] })
+/** A put that stored a subscription, and the generation that it then had. */
+interface Put {
+  readonly seq: number
+  readonly generation: number
+}
+
+/**
+ * All messages of a user whose subscriptions have ended, in an order in which they may be deleted:
+ * after each, the others leave no subscription, either. The puts of a subscription go before what
+ * ended it, and that may be a put of another one, which ended later. It takes one fold of each
+ * message.
+ */
+const orderOfEnded = (
+  messages: ReadonlyArray<Past>,
+  fold: Search["fold"]
+): ReadonlyArray<number> => {
+  const puts: Array<number> = []
+  const others: Array<number> = []
+  /** Puts that changed nothing, as there was no room: with fewer messages there may be. */
+  const idle: Array<number> = []
+  const present = new Map<string, Array<Put>>()
+  let list = emptyList
+  for (const past of messages) {
+    const { message, seq } = past
+    const before = list.subscriptions
+    list = fold(list, past)
+    const { subscriptions } = list
+    for (const [id, some] of present)
+      if (!Object.hasOwn(subscriptions, id)) {
+        puts.push(...orderOfPuts(some))
+        present.delete(id)
+      }
+    if (message.type !== "subscription.put") others.push(seq)
+    else if (subscriptions === before) idle.push(seq)
+    else {
+      const some = present.get(message.id) ?? []
+      some.push({ seq, generation: subscriptions[message.id]!.seq })
+      present.set(message.id, some)
+    }
+  }
+  return [...idle, ...puts, ...others]
+}
+
+/**
+ * The puts of one subscription in the order in which they may be deleted: one generation after the
+ * other, and of each the first put last. Without it the next put would begin the generation, which
+ * then has another number.
+ */
+const orderOfPuts = (puts: ReadonlyArray<Put>): ReadonlyArray<number> =>
+  [...Map.groupBy(puts, ({ generation }) => generation).values()].flatMap(([first, ...later]) =>
+    [...later, first!].map(({ seq }) => seq)
+  )
 
 interface Search {
   readonly before: number
@@ -146,9 +189,6 @@ const without = (
 
 const subscriptionsIn = ({ subscriptions }: SubscriptionList): string =>
   JSON.stringify(subscriptions)
-
-const hasNothing = ({ subscriptions }: SubscriptionList): boolean =>
-  Object.keys(subscriptions).length === 0
 
 /** Whether a list is the same as another one, but for old tombstones that it lacks. */
 const sameBut = (whole: SubscriptionList, isOld: (removed: number) => boolean) => {

@@ -26,7 +26,7 @@ const lookMillis = 60 * 60_000
 /** Messages that a step looks at. */
 const stepMax = 200
 /** After so many that go a step ends: their sequences are in one entry, of 64 KiB at most. */
-const deletingMax = 2_000
+const deletingMax = 1_000
 /** Messages that are deleted between two pauses: publishers append meanwhile. */
 const deletedAtOnce = 8
 const pause = "25 millis"

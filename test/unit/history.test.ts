@@ -93,6 +93,14 @@ describe("the subscriptions of a user", () => {
     assert.notDeepEqual(seqs.slice(0, 1), [1])
   })
 
+  it("are gone altogether, however many messages there were", () => {
+    const puts = Array.from({ length: 2_000 }, (_, i) => put(i + 1, i % 3))
+    const messages = [...puts, ...[0, 1, 2].map((n) => remove(2_001 + n, n))]
+    const seqs = sequencesOf(messages, 3_000_000)
+    assert.lengthOf(new Set(seqs), 2_003)
+    assert.deepEqual(seqs.slice(-3), [2_001, 2_002, 2_003])
+  })
+
   it("stay where a message is not old", () => {
     assert.deepEqual(sequencesOf([put(1, 1), remove(9, 1)], 9_000), [])
   })
@@ -172,6 +180,23 @@ describe("any history of a user", () => {
       { numRuns: 3_000, seed: 5 }
     )
     assert.isAbove(deleted, 3_000)
+  })
+})
+
+describe("any history that leaves nothing", () => {
+  it("leaves nothing after each deletion, until all is deleted", () => {
+    fc.assert(
+      fc.property(history, (begun) => {
+        const ends = [0, 1, 2, 3].map((n) => remove(begun.length + 1 + n, n))
+        let left: ReadonlyArray<Past> = [...begun, ...ends]
+        for (const seq of sequencesOf(left, 100_000)) {
+          left = left.filter((each) => each.seq !== seq)
+          assert.deepEqual(foldList(left).subscriptions, {})
+        }
+        assert.deepEqual(left, [])
+      }),
+      { numRuns: 5_000, seed: 5 }
+    )
   })
 })
 
