@@ -10,6 +10,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readServerTime } from "#nats/watch/server-time.ts"
 import { streams } from "#streams/index.ts"
+import { subjects } from "#streams/subjects.ts"
 import { printableJson } from "#telemetry/redaction.ts"
 import { demandLog } from "./nats/log.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
@@ -59,7 +60,8 @@ export const countUnneeded = Effect.fnUntraced(function* (before: number) {
     counts.old += old.length
     for (const stored of old) {
       if (seen.has(stored.subject)) continue
-      seen.add(stored.subject)
+      // All parts have one subject.
+      if (stored.subject !== subjects.part) seen.add(stored.subject)
       const unneeded = yield* unneededWith(stored, before)
       if (unneeded !== undefined) addTo(counts, counted, unneeded)
     }

@@ -34,6 +34,7 @@ import {
   subjects
 } from "#streams/subjects.ts"
 import { type ChannelToken, isDirect, type UserToken } from "#streams/tokens.ts"
+import { isUnnamed, leftChanges } from "./left.ts"
 
 /** Tombstones and ends of endpoints of a user that LOG does not say any more. */
 export interface Forgotten {
@@ -87,7 +88,12 @@ export const unneededWith = Effect.fnUntraced(function* (
   const channel = parseSummed(subject) ?? parseBegun(subject)
   if (channel !== undefined) return yield* ofCounts(stored, channel)
   const changed = parseState(subject)
-  if (changed !== undefined) return yield* ofLeftChanges(subject, changed, before)
+  if (changed !== undefined) {
+    const messages = yield* leftChanges(subject, changed, before)
+    return messages && ({ what: "broadcasts", messages } satisfies Unneeded)
+  }
+  if (subject === subjects.part)
+    return (yield* isUnnamed(stored)) ? { what: "broadcasts", messages: [stored] } : undefined
   if (message.type !== "command.rejected") return undefined
   const command = yield* (yield* EventLog).at("log", message.command)
   if (command !== undefined) return undefined
@@ -318,21 +324,6 @@ const endAlone = (
     channel !== undefined && isDirect(channel) && messages.every(({ at }) => at < before)
   return isLeft ? { messages, summed: undefined, former: undefined } : undefined
 }
-
-/**
- * The last change of a broadcast to an erased user alone. It has no end where it was cancelled
- * before its start.
- */
-const ofLeftChanges = Effect.fnUntraced(function* (
-  subject: string,
-  broadcast: number,
-  before: number
-) {
-  if ((yield* (yield* EventLog).at("log", broadcast)) !== undefined) return undefined
-  const messages = yield* readSubject(subject)
-  if (messages === undefined || !messages.every(({ at }) => at < before)) return undefined
-  return { what: "broadcasts", messages } satisfies Unneeded
-})
 
 /** Whether LOG still has the form of the draft that a broadcast was: without it, it is a draft. */
 const isDraftLeft = Effect.fnUntraced(function* ({ header }: Stored) {

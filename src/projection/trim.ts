@@ -16,6 +16,7 @@ import { readServerTime } from "#nats/watch/server-time.ts"
 import { isFull } from "#nats/watch/space.ts"
 import { keys } from "#streams/buckets.ts"
 import { streams } from "#streams/index.ts"
+import { subjects } from "#streams/subjects.ts"
 import { logMessageDeleted } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { keepBegins, keepSums } from "./channel-sums.ts"
@@ -114,7 +115,8 @@ const dueAmong = Effect.fnUntraced(function* (
     if (due.size >= deletingMax) break
     lookedUpTo = stored.seq
     if (stored.at >= before || due.has(stored.seq) || seen.has(stored.subject)) continue
-    seen.add(stored.subject)
+    // All parts have one subject.
+    if (stored.subject !== subjects.part) seen.add(stored.subject)
     const found = yield* unneededWith(stored, before)
     if (found === undefined) continue
     unneeded.push(found)
