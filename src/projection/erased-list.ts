@@ -17,8 +17,8 @@ export class ListFault extends Schema.TaggedError<ListFault>()("ListFault", {
 }) {}
 
 /**
- * Whom a list names, who of them is in LOG again (`lost`), and whose erasure was asked for since the
- * list has it, but is not done (`asked`, with the sequence of the command).
+ * Whom a list names, who of them is in LOG again (`lost`), and whose erasure was asked for since
+ * the list has it, but is not done (`asked`, with the sequence of the command).
  */
 export const readErased = Effect.fnUntraced(function* (file: string) {
   const text = yield* Effect.tryPromise({

@@ -165,8 +165,9 @@ const forgetLater = Effect.fnUntraced(function* (sets: Sets, forgotten: Readonly
 })
 
 /**
- * Takes old tombstones from lists, and old ends from the pages of their endpoints. The list of a user who has nothing else stays, as an empty one:
- * once a key is removed, a killed nats-server 2.15 brings back what was overwritten.
+ * Takes old tombstones from lists, and old ends from the pages of their endpoints. The list of a
+ * user who has nothing else stays, as an empty one: once a key is removed, a killed nats-server
+ * 2.15 brings back what was overwritten.
  */
 export const forgetTombstones = Effect.fnUntraced(function* (sets: Sets, saved: number) {
   const { forgotten, lists } = sets
