@@ -384,8 +384,8 @@ const summedWith = Effect.fnUntraced(function* (channel: ChannelToken, { message
 })
 
 /**
- * What a channel counts from, and a sum of its final counts, go once the channel has begun anew, or
- * nobody is registered.
+ * The messages that say since when a channel counts, and the sum of its final counts, go once the
+ * channel has begun anew, or nobody is registered.
  */
 const ofCounts = Effect.fnUntraced(function* (stored: Stored, channel: ChannelToken) {
   const { message } = stored

@@ -184,7 +184,7 @@ const remove = Effect.fnUntraced(function* ({ log }: Sets, letter: Stored) {
   }
   const changes: Array<Stored> = []
   yield* log.replay("log", [subjects.state(letter.seq)], (stored) => void changes.push(stored))
-  // What a replica does not have yet would stay.
+  // A change that this replica does not have yet would stay.
   if (changes.at(-1)?.seq !== standing.change?.seq)
     return yield* unavailable("erase")(new Error("a replica is behind"))
   // The last change says of nobody but its author. A process that is not connected now would never

@@ -1,5 +1,5 @@
-// What an erasure, a draft, a channel without users, a killed gateway and an ended endpoint leave
-// goes from LOG and the buckets with the end of the history.
+// LOG and the buckets lose, with the end of the history, the messages and entries that are left of
+// an erasure, a draft, a channel without users, a killed gateway and an ended endpoint.
 import { Effect, Schedule } from "effect"
 import { assert, it } from "vitest"
 import { draftHeaders } from "#domain/draft.ts"

@@ -33,7 +33,7 @@ it.effect("pushes go on until others have their permits, and none is lost", () =
     yield* permits.take(1, stuck)
     for (let n = 0; n < whole; n++)
       yield* Effect.forkScoped(Effect.forever(permits.withPermit(2, push)))
-    // Those that wait for a permit cannot be interrupted.
+    // Pushes that wait for a permit cannot be interrupted.
     yield* Effect.addFinalizer(() => permits.resize(2 * whole))
     yield* pass(1)
     assert.equal(underWay, whole - stuck)

@@ -230,7 +230,7 @@ export class MassGone {
   }
 
   get #isLongRow(): boolean {
-    // Those that ended count no more: this process alone holds no earlier than one without others.
+    // Processes that ended count no more: alone, this one holds no earlier than without others.
     const ofOthers = this.#isInGroup() ? this.#inRowOfOthers : 0
     return this.#inRow + ofOthers >= inRowMax
   }
