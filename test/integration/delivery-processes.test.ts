@@ -36,6 +36,12 @@ const startBusy = async () => {
   const push = await spawnPushService()
   const service = await startService({ natsUrl: nats.url, env: settings })
   const pid = service.process.pid!
+  /** Slow pushes, so that each process has all that it may under way when it is killed. */
+  const fill = async (slow: number) =>
+    fillChannels(nats.url, [
+      { name: "many", subscriptions: await push.subscribe(many) },
+      { name: "news", subscriptions: await push.subscribe(slow, { script: ["slow 1000"] }) }
+    ])
   const busy = async () => {
     for (let n = 0; readyChildren(service) < processes - 1 && n < 20; n++) {
       const id = await publish(service.url, "many", { n })
@@ -53,6 +59,7 @@ const startBusy = async () => {
     push,
     service,
     pid,
+    fill,
     busy,
     [Symbol.asyncDispose]: async () => {
       await service[Symbol.asyncDispose]()
@@ -79,14 +86,8 @@ describe.skipIf(process.platform !== "linux")("a service with three processes", 
     timeout: 240_000 + size * 20
   }, async () => {
     await using started = await startBusy()
-    const { busy, nats, pid, push, service } = started
-    const fast = await push.subscribe(many)
-    // Slow, so that each process has all its pushes under way when it is killed.
-    const slow = await push.subscribe(size, { script: ["slow 1000"] })
-    await fillChannels(nats.url, [
-      { name: "many", subscriptions: fast },
-      { name: "news", subscriptions: slow }
-    ])
+    const { busy, fill, pid, push, service } = started
+    await fill(size)
     assert.deepEqual(childrenOf(pid), [], "a process at rest is alone")
     await busy()
     assert.lengthOf(childrenOf(pid), processes - 1)
@@ -134,13 +135,8 @@ describe.skipIf(process.platform !== "linux")("a service with three processes", 
     timeout: 300_000 + size * 20
   }, async () => {
     await using started = await startBusy()
-    const { busy, nats, pid, push, service } = started
-    const fast = await push.subscribe(many)
-    const slow = await push.subscribe(size, { script: ["slow 1000"] })
-    await fillChannels(nats.url, [
-      { name: "many", subscriptions: fast },
-      { name: "news", subscriptions: slow }
-    ])
+    const { busy, fill, nats, pid, push, service } = started
+    await fill(size)
     await busy()
     const broadcast = await publish(service.url, "news", { n: 1 })
     // The windows have grown by then: each process has as many under way as it may have.
@@ -159,13 +155,8 @@ describe.skipIf(process.platform !== "linux")("a service with three processes", 
     timeout: 240_000
   }, async () => {
     await using started = await startBusy()
-    const { busy, nats, pid, push, service } = started
-    const fast = await push.subscribe(many)
-    const slow = await push.subscribe(1_000, { script: ["slow 1000"] })
-    await fillChannels(nats.url, [
-      { name: "many", subscriptions: fast },
-      { name: "news", subscriptions: slow }
-    ])
+    const { busy, fill, nats, pid, push, service } = started
+    await fill(1_000)
     await busy()
     const children = childrenOf(pid)
     const pushes = async () => sumOf(await metricsOf(service), "bellcast_pushes_total")
