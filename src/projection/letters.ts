@@ -9,7 +9,7 @@ import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import { identitySettings, policyKinds } from "#identity/settings.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
-import { scanStored } from "#nats/kv/entries.ts"
+import { parsedValue, scanStored } from "#nats/kv/entries.ts"
 import type { SessionEntry, VerificationEntry } from "#nats/kv/values.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
@@ -133,8 +133,9 @@ const onlyUserOf = ({ message }: Stored): string | undefined => {
 const findLogins = Effect.fnUntraced(function* (found: Finds) {
   const isTheirs = yield* loginsOf([...found.keys()])
   yield* scanStored("cache", (key, text, revision) => {
-    if (!/^(verification|session)\./.test(key) || text === "") return
-    const login = JSON.parse(text) as VerificationEntry | SessionEntry
+    if (!/^(verification|session)\./.test(key)) return
+    const login = parsedValue(text) as VerificationEntry | SessionEntry | undefined
+    if (login === undefined) return
     const { user } = "known" in login ? login.known : login
     for (const addressee of isTheirs(user)) found.get(addressee)!.logins.push(revision)
   })
