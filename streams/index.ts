@@ -11,7 +11,7 @@ export const streams = { log, work } as const
  * earlier versions stored. A start refuses another form of streams, and a later one of buckets. It
  * makes buckets of an earlier form again, so each number of theirs is higher than the one before.
  */
-export const storedForm = { streams: "3", buckets: "9" } as const
+export const storedForm = { streams: "3", buckets: "10" } as const
 
 export const allStreams: ReadonlyArray<StreamSpec> = [log, work]
 /** All durable consumers, each with its stream. */

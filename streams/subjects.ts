@@ -41,6 +41,8 @@ export const subjects = {
   part: "bellcast.cmd.part.rest",
   /** Why a message of LOG was rejected: a broadcast or another command. */
   rejected: (seq: number) => `bellcast.evt.rejected.${seq}`,
+  /** Which subscriptions were another user's when a message of LOG was folded. */
+  taken: (seq: number) => `bellcast.evt.taken.${seq}`,
   /** Changes of the state of a broadcast, in order. */
   state: (broadcast: number) => `bellcast.evt.state.${broadcast}`,
   /** The final counts of a broadcast. */
@@ -114,6 +116,7 @@ export const filters = {
   finishedIn: (channel: ChannelToken) => `bellcast.evt.finished.${channel}.*`,
   summed: "bellcast.evt.summed.*",
   rejected: "bellcast.evt.rejected.*",
+  taken: "bellcast.evt.taken.*",
   adopted: "bellcast.evt.adopted.*",
   plans: "bellcast.plan.>",
   shards: "bellcast.job.shard.>",

@@ -62,12 +62,27 @@ export const countUnneeded = Effect.fnUntraced(function* (before: number) {
       if (seen.has(stored.subject)) continue
       // All parts have one subject.
       if (stored.subject !== subjects.part) seen.add(stored.subject)
-      const unneeded = yield* unneededWith(stored, before)
-      if (unneeded !== undefined) addTo(counts, counted, unneeded)
+      yield* countWith(stored, before, counts, counted)
     }
     from = (found.at(-1)?.seq ?? upTo) + 1
   }
   return counts
+})
+
+/** Counts all that would go with a message. `counted`: what is counted, as if it had gone. */
+const countWith = Effect.fnUntraced(function* (
+  stored: Stored,
+  before: number,
+  counts: Counts,
+  counted: Set<number>
+) {
+  for (let next: Stored | undefined = stored; next !== undefined; ) {
+    const unneeded: Unneeded | undefined = yield* unneededWith(next, before, counted)
+    if (unneeded === undefined) return
+    addTo(counts, counted, unneeded)
+    const again: number | undefined = unneeded.again
+    next = again === undefined ? undefined : yield* (yield* EventLog).at("log", again)
+  }
 })
 
 /** Counts each message once. */

@@ -4,7 +4,8 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
-import { endOfHistory, foldListOf, foldRegistrationOf } from "#domain/history.ts"
+import { endOfHistory, foldRegistrationOf } from "#domain/history.ts"
+import { foldListOf } from "#domain/list-history.ts"
 import {
   foldPublishers,
   isPublisherCommand,
@@ -12,6 +13,7 @@ import {
   type Publishers
 } from "#domain/publisher.ts"
 import type { Registration } from "#domain/registration.ts"
+import type { Marks } from "#domain/subscription/command.ts"
 import { emptyList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { makeDiskBuckets, NoScratch } from "#nats/kv/disk-buckets.ts"
@@ -29,7 +31,9 @@ import {
 } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { readHistoryPlace } from "./place.ts"
-import { rejectedAmong } from "./unneeded.ts"
+import { factsAmong } from "./subject.ts"
+
+const none: ReadonlySet<number> = new Set()
 
 /** A time of which nothing can be said. `message` says why, and what to do. */
 export class NotInHistory extends Schema.TaggedError<NotInHistory>()("NotInHistory", {
@@ -116,18 +120,21 @@ export const erasedAfter = (user: UserToken, { seq }: Cut) =>
     erasure !== undefined && erasure.seq > seq ? erasure.at : undefined
   )
 
-/** All messages of a subject, and which of them the projector rejected. */
+/** All messages of a subject, and the facts about them. */
 const readPast = Effect.fnUntraced(function* (subject: string) {
   const messages: Array<Stored> = []
   const rejected = new Set<number>()
+  const marks = new Map<number, Marks>()
   const end = { seq: (yield* streamState(streams.log))?.lastSeq ?? 0 }
   yield* eachPart(subject, end, (part) =>
     Effect.gen(function* () {
       messages.push(...part)
-      for (const seq of (yield* rejectedAmong(part)).keys()) rejected.add(seq)
+      const facts = yield* factsAmong(part)
+      for (const seq of facts.rejected) rejected.add(seq)
+      for (const [seq, each] of facts.marks) marks.set(seq, each)
     })
   )
-  return { messages, rejected }
+  return { messages, marks, rejected }
 })
 
 /**
@@ -136,8 +143,8 @@ const readPast = Effect.fnUntraced(function* (subject: string) {
  * from the put of the other one until the projector has recorded the move.
  */
 export const listsOf = Effect.fnUntraced(function* (user: UserToken) {
-  const { messages, rejected } = yield* readPast(subjects.subscription(user))
-  const fold = foldListOf(rejected)
+  const { messages, ...facts } = yield* readPast(subjects.subscription(user))
+  const fold = foldListOf(facts)
   return (seq: number): SubscriptionList =>
     messages.filter((each) => each.seq <= seq).reduce(fold, emptyList)
 })
@@ -221,7 +228,7 @@ export const membersAt = Effect.fnUntraced(function* (channel: ChannelToken, mom
   }
   yield* eachPart(filters.registrationsIn(channel), moment, (part) =>
     Effect.gen(function* () {
-      const rejected = new Set(rejection === undefined ? [] : (yield* rejectedAmong(part)).keys())
+      const rejected = rejection === undefined ? none : (yield* factsAmong(part)).rejected
       for (const stored of part) keep(stored, rejected)
     })
   )
@@ -275,7 +282,7 @@ export const channelsOfUserAt = Effect.fnUntraced(function* (user: UserToken, mo
   const began = new Map<string, Stored>()
   yield* eachPart(filters.registrationsOf(user), moment, (part) =>
     Effect.gen(function* () {
-      const fold = foldRegistrationOf(new Set((yield* rejectedAmong(part)).keys()))
+      const fold = foldRegistrationOf((yield* factsAmong(part)).rejected)
       for (const stored of part) {
         const next = fold(last.get(stored.subject), stored)
         last.set(stored.subject, next)

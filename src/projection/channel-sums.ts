@@ -10,7 +10,7 @@ import {
   sumSince
 } from "#domain/outcome.ts"
 import { isBegun } from "#domain/registration.ts"
-import { isInWork, type Summed } from "#history/unneeded.ts"
+import { isInWork, type Summed } from "#history/broadcasts.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import type { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"

@@ -8,6 +8,7 @@ import { overIn } from "#domain/erasure.ts"
 import { noCounts, registeredSince } from "#domain/registration.ts"
 import { endpointHash, lastOwnerOf, noOwners, withOwner } from "#domain/subscription/owners.ts"
 import { emptyList } from "#domain/subscription/subscription.ts"
+import { subjectsAbout } from "#history/subject.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { unavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -246,19 +247,17 @@ const forgetEntries = Effect.fnUntraced(function* (sets: Sets, over: ReadonlyArr
 })
 
 /**
- * Deletes messages, with the facts that say why one was rejected. The oldest of a subject goes
- * first: the end of a registration without its begin counts nothing.
+ * Deletes messages, and first the facts about them, which a later term would not find any more. The
+ * oldest of a subject goes first: the end of a registration without its begin counts nothing.
  */
 const deleteOver = Effect.fnUntraced(function* ({ log }: Sets, over: ReadonlyArray<Over>) {
-  const rejections = yield* log.lastOf(
-    "log",
-    over.map(({ seq }) => subjects.rejected(seq))
-  )
-  const bySubject = Map.groupBy([...rejections, ...over], ({ subject }) => subject)
+  const atOnce = { concurrency: subjectsAtOnce, discard: true } as const
+  const facts = yield* log.lastOf("log", over.flatMap(subjectsAbout))
+  yield* Effect.forEach(facts, ({ seq }) => log.remove(seq), atOnce)
   yield* Effect.forEach(
-    bySubject.values(),
+    Map.groupBy(over, ({ subject }) => subject).values(),
     (all) => Effect.forEach(all, ({ seq }) => log.remove(seq), { discard: true }),
-    { concurrency: subjectsAtOnce, discard: true }
+    atOnce
   )
 })
 

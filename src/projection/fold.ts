@@ -15,7 +15,8 @@ import {
   sharedIsFull,
   withBegin
 } from "#domain/registration.ts"
-import { renewsMoved } from "#domain/subscription/owners.ts"
+import type { Marks } from "#domain/subscription/command.ts"
+import { marksBy, renewsMoved, withMarks } from "#domain/subscription/owners.ts"
 import {
   emptyList,
   foldList,
@@ -55,15 +56,15 @@ const refusalOf = (
   return isPageFull(sets, step) ? sharedIsFull : undefined
 }
 
-const foldIntoList = (sets: Sets, step: Of<"list">) => {
+const foldIntoList = (sets: Sets, step: Of<"list">): Fact | undefined => {
   const { lists } = sets
   const { command, key } = step
   const { seq } = step.stored
-  const before = lists.get(key) ?? emptyList
+  const before = withMarks(lists.get(key) ?? emptyList, sets.marks.get(seq))
   // A fact that a worker appended after the user was erased. It must leave nothing of the user.
   if (isBlank(before) && command.type !== "malformed" && command.type !== "subscription.put") {
     note(sets, { seq, after: seq })
-    return
+    return undefined
   }
   const removed = removedEndpoints(sets, step)
   const taken = takenBy(sets, step)
@@ -73,9 +74,11 @@ const foldIntoList = (sets: Sets, step: Of<"list">) => {
       ? { list: passOverInList(before, seq), reason: refusal }
       : foldList(before, command, seq)
   lists.set(key, list, seq)
-  if (reason !== undefined) return reason
+  if (reason !== undefined) return { reason }
   if (taken !== undefined) take(sets, taken)
-  noteOwners(sets, step, removed, list)
+  const marks = command.type === "malformed" ? [] : marksBy(before, command, list)
+  noteOwners(sets, step, removed, list, marks.length > 0)
+  return marks.length === 0 ? undefined : { marks }
 }
 
 const foldIntoPublishers = (
@@ -151,15 +154,26 @@ const foldBegun = (
   if (next.since !== stored.since) begins.replace(beginKey, { v: 1, since: next.since }, seq)
 }
 
+/**
+ * What LOG must say of a command before the value is written: the reason why it was rejected, or
+ * what was another user's when it was folded.
+ */
+export type Fact = { readonly reason: string } | { readonly marks: Marks }
+
+/** Folds a step, and returns the fact that LOG must have. */
+export const fold = (sets: Sets, step: Step): Fact | undefined =>
+  step.kind === "list" ? foldIntoList(sets, step) : rejectionOf(foldOther(sets, step))
+
+const rejectionOf = (reason: string | undefined): Fact | undefined =>
+  reason === undefined ? undefined : { reason }
+
 /** Returns the reason if the command is rejected. */
-export const fold = (sets: Sets, step: Step): string | undefined => {
+const foldOther = (sets: Sets, step: Exclude<Step, Of<"list">>): string | undefined => {
   switch (step.kind) {
     case "pass":
       return undefined
     case "nowhere":
       return step.reason
-    case "list":
-      return foldIntoList(sets, step)
     case "publishers":
       return foldIntoPublishers(sets, step)
     case "token":
@@ -184,9 +198,9 @@ const blockKey = <K extends string, V>(cache: WriteBackCache<K, V>, key: K) => {
 }
 
 /**
- * Blocks the writes of the list of a rejected put, the page of its endpoint, and the list of the
- * owner there. A later run decides on the put again while LOG lacks the rejection: so it needs the
- * page and the owner's list as they were before later commands.
+ * Blocks the writes of the list of a put that LOG needs a fact about, the page of its endpoint, and
+ * the list of the owner there. A later run decides on the put again while LOG lacks the fact: so it
+ * needs the page and the owner's list as they were before later commands.
  */
 const blockList = (sets: Sets, step: Of<"list">) => {
   const { hash, key } = step

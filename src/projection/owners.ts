@@ -15,13 +15,14 @@ import {
   type LastOwner,
   lastOwnerOf,
   markMoved,
-  markRemoved,
   noOwners,
   removedHashes,
+  takenAt,
   withOwner
 } from "#domain/subscription/owners.ts"
 import {
   emptyList,
+  markEnded,
   type StoredSubscription,
   type SubscriptionList,
   storedIn
@@ -107,7 +108,7 @@ export const takenBy = (sets: Sets, step: ListStep): Taken | undefined => {
   // since.
   if (command.restored === true) return { ...move, isAllowed: false }
   const isKnown = list.seq < stored.seq && isRemoved(list, hash)
-  return isKnown ? { ...move, isAllowed: true } : undefined
+  return isKnown || takenAt(list, hash) === stored.seq ? { ...move, isAllowed: true } : undefined
 }
 
 /** Whether a put may take a stored subscription from another user. */
@@ -124,7 +125,7 @@ export const take = (sets: Sets, move: Move): void => {
   const key = keys.subscriptions(move.user)
   const list = sets.lists.get(key)!
   const isStored = storedIn(list, move.id) !== undefined
-  const after = isStored ? markMoved(list, move.id, move.seq) : markRemoved(list, move.id)
+  const after = isStored ? markMoved(list, move.id, move.seq) : markEnded(list, move.id, move.seq)
   sets.lists.set(key, after, move.seq)
   if (sets.isLive) sets.owners.block(move.page)
   sets.moves.add(move)
@@ -132,13 +133,14 @@ export const take = (sets: Sets, move: Move): void => {
 
 /**
  * Notes the owners of a command's endpoints. `removed`: see `removedEndpoints`. `list`: the list
- * after the command.
+ * after the command. `isTaken`: it changed a subscription that was another user's.
  */
 export const noteOwners = (
   sets: Sets,
   { command, hash, stored: { at, seq }, user }: ListStep,
   removed: ReadonlyArray<string>,
-  list: SubscriptionList
+  list: SubscriptionList,
+  isTaken: boolean
 ): void => {
   const pages = new Map<EntryKey<"endpointOwners">, EndpointOwners>()
   const named = "id" in command ? storedIn(list, command.id) : undefined
@@ -156,8 +158,9 @@ export const noteOwners = (
   }
   const isPresent = named !== undefined && named.moved === undefined
   const isEnd = command.type === "subscription.gone"
-  // Another user may store it: then the list of this one must not get it back.
-  const left = isEnd ? { owner: user, endedAt: at } : undefined
+  // Another user may store it: then the list of this one must not get it back. One who has stored
+  // it may be erased since.
+  const left = isEnd && !isTaken ? { owner: user, endedAt: at } : undefined
   // Another subscription may have replaced one that is gone.
   if (!(isPresent && isEnd))
     for (const each of removed) note(each, (last) => (last?.owner === user ? left : last))
@@ -193,13 +196,13 @@ const complete = Effect.fnUntraced(function* (sets: Sets, moves: ReadonlyArray<M
   const key = keys.subscriptions(user)
   if (sets.lists.unstoredSince(key) !== Number.POSITIVE_INFINITY) return
   const list = sets.lists.get(key) ?? emptyList
-  const isMarked = ({ id, seq }: Move) => storedIn(list, id)?.moved === seq
+  const isMarked = ({ id, seq }: Move) => takenAt(list, id) === seq
   const marked = moves.filter(isMarked).slice(0, atOnceMax)
   if (marked.length > 0) {
-    const isStandIn = marked.some(({ id }) => storedIn(list, id)!.standIn)
+    const isStandIn = marked.some(({ id }) => storedIn(list, id)?.standIn)
     // Before the message by which a later term would find the move completed.
     if (isStandIn && !(yield* endRegistrations(sets, user))) return
-    const moved = marked.map(({ id }) => ({ id, generation: storedIn(list, id)!.seq }))
+    const moved = marked.map(({ id }) => ({ id, generation: storedIn(list, id)?.seq ?? 0 }))
     const body = { moved, at: yield* Clock.currentTimeMillis }
     const message = { subject: subjects.subscription(user), type: "subscription.moved" } as const
     const isStored = yield* tryAppend(sets, { ...message, body, expect: list.seq })

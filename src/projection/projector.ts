@@ -4,6 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { monotonicMillis, nextMultiple } from "#clock/clocks.ts"
+import type { Marks } from "#domain/subscription/command.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { Nats } from "#nats/connection/connection.ts"
 import type { NatsUnavailable } from "#nats/connection/errors.ts"
@@ -20,7 +21,7 @@ import { commandRejected } from "#telemetry/nats-metrics.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { deleteMessages, findSuperseded } from "./drafts.ts"
 import { completeErasures, findErasures, forgetErased } from "./erase.ts"
-import { block, fold } from "./fold.ts"
+import { block, type Fact, fold } from "./fold.ts"
 import { findUnused, forget, makeForgetEnded } from "./forget.ts"
 import { load } from "./load.ts"
 import { completeMoves } from "./owners.ts"
@@ -28,29 +29,29 @@ import { floorOf, makeSets, revisionsOf, type Sets, shortOf, unstoredSince, writ
 import { cut, type Step, stepOf } from "./step.ts"
 import { trimHistory } from "./trim.ts"
 
-/** Rejections recorded at once: one after the other, many of them would delay all other writes. */
-const rejectConcurrency = 64
+/** Facts recorded at once: one after the other, many of them would delay all other writes. */
+const recordConcurrency = 64
 /** After this time of applying steps, other fibers run. */
 const turnMillis = 10
 
-interface Rejected {
+interface Due {
   readonly step: Step
-  readonly reason: string
+  readonly fact: Fact
   /** Allows the write of the value. */
   readonly unblock: () => void
 }
 
 const foldAll = Effect.fnUntraced(function* (sets: Sets, steps: ReadonlyArray<Step>) {
-  const rejected: Array<Rejected> = []
+  const due: Array<Due> = []
   let began = performance.now()
   for (const step of steps) {
-    const reason = fold(sets, step)
-    if (reason !== undefined) rejected.push({ step, reason, unblock: block(sets, step) })
+    const fact = fold(sets, step)
+    if (fact !== undefined) due.push({ step, fact, unblock: block(sets, step) })
     if (performance.now() - began < turnMillis) continue
     yield* Effect.sleep(0)
     began = performance.now()
   }
-  return rejected
+  return due
 })
 
 interface Projector {
@@ -68,8 +69,14 @@ interface Projector {
   short: ReadonlyArray<string>
 }
 
-const make = Effect.fnUntraced(function* (from: number, foldedUpTo: number, isLive: boolean) {
-  const sets = yield* makeSets(from, foldedUpTo, isLive)
+/** `marks`: of a rebuild (see `Sets`). */
+const make = Effect.fnUntraced(function* (
+  from: number,
+  foldedUpTo: number,
+  marks?: ReadonlyMap<number, Marks>
+) {
+  const sets = yield* makeSets(from, foldedUpTo, marks)
+  const { isLive } = sets
   const facts = yield* makeFacts
   const projector: Projector = {
     sets,
@@ -93,15 +100,19 @@ const make = Effect.fnUntraced(function* (from: number, foldedUpTo: number, isLi
   return { follower, sets }
 })
 
-/** The projector of a rebuild, which has the buckets to itself, all of them empty at first. */
-export const start = Effect.map(make(0, 0, false), ({ follower }) => follower)
+/**
+ * The projector of a rebuild, which has the buckets to itself, all of them empty at first. `marks`:
+ * the facts `subscription.taken` of LOG.
+ */
+export const start = (marks: ReadonlyMap<number, Marks>) =>
+  Effect.map(make(0, 0, marks), ({ follower }) => follower)
 
 /** The projector of a service, which also forgets what earlier ones did not. */
 const startLive = Effect.fnUntraced(function* (from: number) {
   const foldedUpTo = (yield* streamState(streams.log))?.lastSeq ?? 0
   const { retract } = yield* Watermark
   yield* Effect.addFinalizer(() => retract)
-  const { follower, sets } = yield* make(from, foldedUpTo, true)
+  const { follower, sets } = yield* make(from, foldedUpTo)
   yield* lookFor({
     what: "unused channels",
     bucket: "channels",
@@ -176,27 +187,36 @@ const announce = (projector: Projector) =>
     return watermark.announce({ log: applied, floor: floorOf(sets), short, refused })
   })
 
-/** Records why a command was rejected. The value is not written before LOG has room for that. */
-const reject = Effect.fnUntraced(function* (
-  projector: Projector,
-  { reason, step, unblock }: Rejected
-) {
+/** Records a fact about a command. The value is not written before LOG has room for that. */
+const record = Effect.fnUntraced(function* (projector: Projector, { fact, step, unblock }: Due) {
   const { facts, warn } = projector
   const { seq, subject } = step.stored
-  projector.refused = Math.max(projector.refused, seq)
-  const body = { command: seq, subject, reason, at: yield* Clock.currentTimeMillis }
-  const message = { subject: subjects.rejected(seq), type: "command.rejected", body } as const
+  const about = { command: seq, subject, at: yield* Clock.currentTimeMillis }
+  const message =
+    "reason" in fact
+      ? ({
+          subject: subjects.rejected(seq),
+          type: "command.rejected",
+          body: { ...about, reason: fact.reason }
+        } as const)
+      : ({
+          subject: subjects.taken(seq),
+          type: "subscription.taken",
+          body: { ...about, taken: fact.marks }
+        } as const)
+  if ("reason" in fact) projector.refused = Math.max(projector.refused, seq)
   if (yield* facts.record({ message, seq, stored: unblock })) unblock()
+  if (!("reason" in fact)) return
   commandRejected("projector")
-  yield* warn({ seq, reason })
+  yield* warn({ seq, reason: fact.reason })
 })
 
 const applyPart = Effect.fnUntraced(function* (projector: Projector, steps: ReadonlyArray<Step>) {
   const { sets } = projector
-  const rejected = yield* foldAll(sets, steps)
-  // Record rejections first: a written list does not say whether a command was applied or rejected.
-  yield* Effect.forEach(rejected, (each) => reject(projector, each), {
-    concurrency: rejectConcurrency,
+  const due = yield* foldAll(sets, steps)
+  // Record facts first: a written list does not say whether a command was applied or rejected.
+  yield* Effect.forEach(due, (each) => record(projector, each), {
+    concurrency: recordConcurrency,
     discard: true
   })
   yield* write(sets, "flush")

@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import type * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
+import type { Marks } from "#domain/subscription/command.ts"
 import type { Forgotten } from "#history/unneeded.ts"
 import { Caches } from "#memory/cache-memory.ts"
 import type { Revisions, ValueOf } from "#nats/kv/values.ts"
@@ -92,6 +93,11 @@ export interface Sets {
   areMoreUnused: boolean
   /** Sequences of puts that an earlier term rejected, by a fact in LOG, which decided with more. */
   readonly refused: Set<number>
+  /**
+   * By sequence of a command: what LOG says was another user's when it was folded. A service folds
+   * nothing again whose other user was erased.
+   */
+  readonly marks: ReadonlyMap<number, Marks>
   /** By sequence of an erasure: the hashes of all endpoints that its user ever had. */
   readonly endpoints: Map<number, ReadonlyArray<string>>
   /** Erasures that are to be completed. */
@@ -123,8 +129,9 @@ type Counted = Pick<
 export const makeSets = Effect.fnUntraced(function* (
   from: number,
   foldedUpTo: number,
-  isLive: boolean
+  marks?: ReadonlyMap<number, Marks>
 ) {
+  const isLive = marks === undefined
   const share = (yield* Caches).share("projector")
   const sets: Sets = {
     lists: yield* makeWriteBackCache<EntryKey<"subscriptions">>("subscriptions", share),
@@ -148,6 +155,7 @@ export const makeSets = Effect.fnUntraced(function* (
     unusedMax: isLive ? yield* UnusedMax : Number.POSITIVE_INFINITY,
     areMoreUnused: false,
     refused: new Set(),
+    marks: marks ?? new Map(),
     endpoints: new Map(),
     erasures: yield* Queue.dropping<Erasure>(erasuresMax),
     areMoreErasures: false,

@@ -107,21 +107,7 @@ const dueAmong = Effect.fnUntraced(function* (
   messages: ReadonlyArray<Stored>,
   before: number
 ) {
-  const unneeded: Array<Unneeded> = []
-  const due = new Set<number>()
-  const seen = new Set<string>()
-  let lookedUpTo: number | undefined
-  for (const stored of messages) {
-    if (due.size >= deletingMax) break
-    lookedUpTo = stored.seq
-    if (stored.at >= before || due.has(stored.seq) || seen.has(stored.subject)) continue
-    // All parts have one subject.
-    if (stored.subject !== subjects.part) seen.add(stored.subject)
-    const found = yield* unneededWith(stored, before)
-    if (found === undefined) continue
-    unneeded.push(found)
-    for (const { seq } of found.messages) due.add(seq)
-  }
+  const { lookedUpTo, unneeded } = yield* lookAt(messages, before)
   yield* forgetLater(
     sets,
     unneeded.flatMap(({ forgotten }) => forgotten ?? [])
@@ -136,7 +122,28 @@ const dueAmong = Effect.fnUntraced(function* (
   )
   const going = unneeded.filter(({ summed }) => summed === undefined || areSummed(summed))
   const deleting = new Set(going.flatMap((each) => each.messages.map(({ seq }) => seq)))
-  return { deleting: [...deleting], lookedUpTo }
+  const again = going.at(-1) === unneeded.at(-1) ? going.at(-1)?.again : undefined
+  return { deleting: [...deleting], lookedUpTo: again === undefined ? lookedUpTo : again - 1 }
+})
+
+/** What is not needed with some of these messages, and the last one that was looked at. */
+const lookAt = Effect.fnUntraced(function* (messages: ReadonlyArray<Stored>, before: number) {
+  const unneeded: Array<Unneeded> = []
+  const due = new Set<number>()
+  const seen = new Set<string>()
+  let lookedUpTo: number | undefined
+  for (const stored of messages) {
+    if (due.size >= deletingMax || unneeded.at(-1)?.again !== undefined) break
+    lookedUpTo = stored.seq
+    if (stored.at >= before || due.has(stored.seq) || seen.has(stored.subject)) continue
+    // All parts have one subject.
+    if (stored.subject !== subjects.part) seen.add(stored.subject)
+    const found = yield* unneededWith(stored, before)
+    if (found === undefined) continue
+    unneeded.push(found)
+    for (const { seq } of found.messages) due.add(seq)
+  }
+  return { lookedUpTo, unneeded }
 })
 
 const deleteAll = Effect.fnUntraced(function* (sequences: ReadonlyArray<number>) {

@@ -10,6 +10,7 @@ import {
   withFinal,
   withSum
 } from "#domain/outcome.ts"
+import type { Marks } from "#domain/subscription/command.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Follower } from "#nats/follower/follower.ts"
@@ -44,8 +45,8 @@ export const foldStreams = Effect.fnUntraced(function* (lastWork: number, taken:
 })
 
 /**
- * The broadcasts that WORK has plans of, the sums of final counts, the commands that the projector
- * rejected, and the revisions that jobs of WORK wait for.
+ * The broadcasts that WORK has plans of, the sums of final counts, the facts about commands, and
+ * the revisions that jobs of WORK wait for.
  */
 const readHistory = Effect.fnUntraced(function* (lastWork: number) {
   const log = yield* EventLog
@@ -70,10 +71,12 @@ const readHistory = Effect.fnUntraced(function* (lastWork: number) {
    * gave up, and LOG may lack what the others were rejected for.
    */
   const rejected = new Map<number, string>()
-  yield* log.replay("log", [filters.rejected], ({ message }) => {
+  const marks = new Map<number, Marks>()
+  yield* log.replay("log", [filters.rejected, filters.taken], ({ message }) => {
     if (message.type === "command.rejected") rejected.set(message.command, message.reason)
+    if (message.type === "subscription.taken") marks.set(message.command, message.taken)
   })
-  return { lastWork, planned, sums, rejected, floors: { subscriptions, registrations } }
+  return { lastWork, planned, sums, rejected, marks, floors: { subscriptions, registrations } }
 })
 type History = Omit<Effect.Success<ReturnType<typeof readHistory>>, "floors">
 
@@ -98,14 +101,14 @@ const eachFinal = Effect.fnUntraced(function* <E, R>(
 
 /** Folds the streams, up to their present ends. */
 const foldAll = Effect.fnUntraced(function* (history: History, taken: number) {
-  const { rejected, sums } = history
+  const { marks, rejected, sums } = history
   const folded = yield* makeDiskBuckets
   const ended = yield* makeEnded
   const forgotten = yield* readForgotten(history)
   const counted = (stored: Stored) =>
     forgotten.has(parseOfBroadcast(stored.subject)?.broadcast ?? 0) ? undefined : stored
   yield* Effect.gen(function* () {
-    yield* replayInto("projector", yield* startProjector, (stored) => {
+    yield* replayInto("projector", yield* startProjector(marks), (stored) => {
       ended.see(stored)
       const reason = rejected.get(stored.seq)
       return reason === undefined ? stored : passedOver(stored, reason)

@@ -19,6 +19,7 @@ import {
   withFinal,
   withSum
 } from "#domain/outcome.ts"
+import type { Marks } from "#domain/subscription/command.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { NatsUnavailable } from "#nats/connection/errors.ts"
 import type { Follower } from "#nats/follower/follower.ts"
@@ -90,6 +91,8 @@ interface State {
    * `readUpTo` of LOG, which may lack what they were rejected for.
    */
   readonly rejected: { readonly reasons: Map<number, string>; readUpTo: number }
+  /** Likewise: what was another user's when it folded a command. */
+  readonly taken: { readonly marks: Map<number, Marks>; readUpTo: number }
   /** Broadcasts that have a plan in the part of WORK that is folded, up to `readUpTo`. */
   readonly planned: { readonly broadcasts: Set<number>; readUpTo: number }
   /** Broadcasts with an outcome and no plan: whether LOG has the final counts. */
@@ -112,15 +115,15 @@ export const openReadingFold = Effect.gen(function* () {
   const firstWork = yield* log.firstSince("work", workSince)
   const lastWork = (yield* streamState(streams.work))?.lastSeq ?? 0
   const beforeWork = (firstWork ?? lastWork + 1) - 1
+  const marks = new Map<number, Marks>()
   const state: State = {
     log,
     buckets: watch.buckets,
-    followers: yield* Effect.all({ projector: startProjector, tally: startTally(0) }).pipe(
-      Effect.provide(services)
-    ),
+    followers: yield* startAll(marks).pipe(Effect.provide(services)),
     at: { projector: 0, tally: beforeWork },
     folded: { projector: 0, tally: 0 },
     rejected: { reasons: new Map(), readUpTo: 0 },
+    taken: { marks, readUpTo: 0 },
     planned: { broadcasts: new Set(), readUpTo: beforeWork },
     ended: new Map()
   }
@@ -152,11 +155,14 @@ export const openReadingFold = Effect.gen(function* () {
   return fold
 })
 
+const startAll = (marks: ReadonlyMap<number, Marks>) =>
+  Effect.all({ projector: startProjector(marks), tally: startTally(0) })
+
 /** Folds both streams on, LOG first. Returns the end of LOG up to which it was folded. */
 const goOn = Effect.fnUntraced(function* (state: State, together: number) {
   const { ended, log, planned, rejected } = state
   yield* readPlanned(state)
-  yield* readRejected(state)
+  yield* readFacts(state)
   const logEnd = yield* goOnIn(state, "projector", together, (stored) => {
     const reason = rejected.reasons.get(stored.seq)
     return Effect.succeed(reason === undefined ? stored : passedOver(stored, reason))
@@ -189,12 +195,17 @@ const readPlanned = Effect.fnUntraced(function* ({ log, planned }: State) {
   })
 })
 
-const readRejected = Effect.fnUntraced(function* ({ log, rejected }: State) {
+/** Each filter by itself: with two, all of LOG would be read. */
+const readFacts = Effect.fnUntraced(function* ({ log, rejected, taken }: State) {
   const upTo = (yield* streamState(streams.log))?.lastSeq ?? 0
-  const bounds = { after: rejected.readUpTo, upTo }
-  yield* log.readOn("log", [filters.rejected], bounds, ({ message, seq }) => {
+  const since = ({ readUpTo }: { readonly readUpTo: number }) => ({ after: readUpTo, upTo })
+  yield* log.readOn("log", [filters.rejected], since(rejected), ({ message, seq }) => {
     rejected.readUpTo = seq
     if (message.type === "command.rejected") rejected.reasons.set(message.command, message.reason)
+  })
+  yield* log.readOn("log", [filters.taken], since(taken), ({ message, seq }) => {
+    taken.readUpTo = seq
+    if (message.type === "subscription.taken") taken.marks.set(message.command, message.taken)
   })
 })
 

@@ -1,13 +1,14 @@
 // Finds in LOG which subscriptions push services removed, or strikes suspended, in a range of time,
 // and makes the messages that undo that: for requests and for the command alike.
 import * as Effect from "effect/Effect"
-import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
+import type { Marks, SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
 import {
   endpointHash,
   isMoved,
   lastOwnerOf,
   noOwners,
-  removedBy
+  removedBy,
+  withMarks
 } from "#domain/subscription/owners.ts"
 import {
   emptyList,
@@ -85,7 +86,9 @@ const note = (
 
 /** The subscriptions that their user, or another one, took away: they are not given back. */
 const endedBy = (message: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
-  if (message.type === "subscription.moved") return message.moved
+  // What had ended before is not given back, either: `isStoredByAnother` says why.
+  if (message.type === "subscription.moved")
+    return message.moved.filter(({ generation }) => generation > 0)
   return message.type === "subscription.gone" ? [] : removedBy(emptyList, message)
 }
 
@@ -93,11 +96,12 @@ const apply = (
   state: State,
   { at, message, seq }: Stored,
   range: Range,
-  rejected: ReadonlySet<number>
+  { marks, rejected }: Facts
 ): void => {
   state.seq = seq
   if (!isCommand(message) || rejected.has(seq)) return
-  const { list: before, puts, removed } = state
+  const { puts, removed } = state
+  const before = withMarks(state.list, marks.get(seq))
   state.list = evolveList(before, message, seq)
   for (const { id } of endedBy(message)) {
     removed.delete(id)
@@ -121,34 +125,41 @@ const apply = (
   }
 }
 
-/** Sequences of the commands that the projector rejected. */
-const allRejected = Effect.fnUntraced(function* () {
-  const rejected = new Set<number>()
-  yield* (yield* EventLog).replay("log", [filters.rejected], ({ message }) => {
-    if (message.type === "command.rejected") rejected.add(message.command)
-  })
-  return rejected
+interface Facts {
+  /** Sequences of the commands that the projector rejected. */
+  readonly rejected: Set<number>
+  /** What was another user's when it folded a command, by its sequence. */
+  readonly marks: Map<number, Marks>
+}
+
+const addTo = ({ marks, rejected }: Facts, { message }: Stored): void => {
+  if (message.type === "command.rejected") rejected.add(message.command)
+  if (message.type === "subscription.taken") marks.set(message.command, message.taken)
+}
+
+/** The facts about all commands. */
+const allFacts = Effect.fnUntraced(function* () {
+  const facts: Facts = { rejected: new Set(), marks: new Map() }
+  const wanted = [filters.rejected, filters.taken]
+  yield* (yield* EventLog).replay("log", wanted, (fact) => addTo(facts, fact))
+  return facts
 })
 
-/** The same of one user. LOG may have very many rejections of others. */
-const rejectedOf = Effect.fnUntraced(function* (user: UserToken) {
+/** The same of one user. LOG may have very many about others. */
+const factsOf = Effect.fnUntraced(function* (user: UserToken) {
   const log = yield* EventLog
-  const puts: Array<string> = []
+  const about: Array<string> = []
   yield* log.replay("log", [subjects.subscription(user)], ({ message, seq }) => {
-    if (message.type === "subscription.put") puts.push(subjects.rejected(seq))
+    if (message.type === "subscription.put") about.push(subjects.rejected(seq))
+    about.push(subjects.taken(seq))
   })
-  const found = yield* log.lastOf("log", puts)
-  return new Set(
-    found.flatMap(({ message }) => (message.type === "command.rejected" ? message.command : []))
-  )
+  const facts: Facts = { rejected: new Set(), marks: new Map() }
+  for (const fact of yield* log.lastOf("log", about)) addTo(facts, fact)
+  return facts
 })
 
 /** Removals and suspensions that still hold of the subscriptions that a filter matches, by user. */
-const removalsUnder = Effect.fnUntraced(function* (
-  filter: string,
-  range: Range,
-  rejected: ReadonlySet<number>
-) {
+const removalsUnder = Effect.fnUntraced(function* (filter: string, range: Range, facts: Facts) {
   const log = yield* EventLog
   const users = new Map<UserToken, State>()
   yield* log.replay("log", [filter], (stored) => {
@@ -161,7 +172,7 @@ const removalsUnder = Effect.fnUntraced(function* (
       seq: 0
     }
     users.set(user, state)
-    apply(state, stored, range, rejected)
+    apply(state, stored, range, facts)
   })
   return [...users].map(
     ([user, { removed, seq }]): UserRemovals => ({ user, removals: [...removed.values()], seq })
@@ -170,14 +181,14 @@ const removalsUnder = Effect.fnUntraced(function* (
 
 /** Removals and suspensions in the range that still hold, by user. */
 export const findRemovals = (range: Range) =>
-  Effect.flatMap(allRejected(), (rejected) => removalsUnder(filters.subscriptions, range, rejected))
+  Effect.flatMap(allFacts(), (facts) => removalsUnder(filters.subscriptions, range, facts))
 
 const always: Range = { from: 0, to: Number.POSITIVE_INFINITY, causes: [] }
 
 /** The removal or suspension of a subscription; undefined: there is none that still holds. */
 export const findRemoval = Effect.fnUntraced(function* (user: UserToken, id: string) {
   const subject = subjects.subscription(user)
-  const [found] = yield* removalsUnder(subject, always, yield* rejectedOf(user))
+  const [found] = yield* removalsUnder(subject, always, yield* factsOf(user))
   return found?.removals.find((removal) => removal.id === id)
 })
 

@@ -72,7 +72,8 @@ const facts = [
   "subscription.cleared",
   "subscription.gone",
   "subscription.struck",
-  "subscription.suspended"
+  "subscription.suspended",
+  "subscription.taken"
 ] as const
 /** The type of a message that is postponed where it cannot be stored. */
 export type PostponedType = (typeof facts)[number]

@@ -1,7 +1,8 @@
 // The rest of a simulated LOG: the product's `unneededWith` says which messages go, and reads
 // the LOG and the buckets of the simulation instead of those of NATS.
 import { Effect, Layer } from "effect"
-import { endOfHistory, foldListOf } from "#domain/history.ts"
+import { endOfHistory } from "#domain/history.ts"
+import { foldListOf } from "#domain/list-history.ts"
 import { emptyList, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { unneededWith } from "#history/unneeded.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
@@ -145,7 +146,7 @@ export class History {
   #listOf(user: UserToken): SubscriptionList {
     const { log } = this.#site
     const left = [...log.on(subjects.subscription(user))].filter((seq) => !this.#isRemoved(seq))
-    return left.map((seq) => log.stored(seq)).reduce(foldListOf(new Set()), emptyList)
+    return left.map((seq) => log.stored(seq)).reduce(foldListOf({ rejected: new Set() }), emptyList)
   }
 
   /** The entries that `unneededWith` reads: those of the projector's. */

@@ -93,7 +93,7 @@ const leftOf = (
     }))
     for (const { key, seq } of all)
       yield* buckets.put("registrations", key, { v: 1, seq, since: seq, on: false, was: 1 }, 0)
-    yield* act(yield* makeForgetEnded(yield* makeSets(0, 0, true)))
+    yield* act(yield* makeForgetEnded(yield* makeSets(0, 0)))
     const left = yield* Effect.forEach(all, ({ key }) => buckets.get("registrations", key))
     return all.flatMap(({ seq }, n) => (left[n] === undefined ? [] : seq))
   }).pipe(Effect.provideService(EndedMillis, endedMillis), inProjector)
@@ -145,7 +145,7 @@ it.each([
     const left = Effect.gen(function* () {
       const buckets = yield* Buckets
       yield* buckets.put("channels", key, emptyPushes(since), 0)
-      const sets = yield* makeSets(0, 0, true)
+      const sets = yield* makeSets(0, 0)
       sets.unused.add(channel)
       yield* forget(sets, buckets, 7)
       return yield* buckets.get("channels", key)

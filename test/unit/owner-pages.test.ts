@@ -26,7 +26,7 @@ const setsOf = (lists: object, owners: object) => {
     }
   }
   const sets = { lists: cacheOf(lists), owners: cacheOf(owners), moves: new Set() }
-  return { ...sets, refused: new Set(), isLive: true } as unknown as Sets
+  return { ...sets, refused: new Set(), marks: new Map(), isLive: true } as unknown as Sets
 }
 
 const storedOf = (seq: number, message: object) =>

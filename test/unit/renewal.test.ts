@@ -1,10 +1,11 @@
 // Secrets that renew a subscription: for how long, of which subscriptions, and what voids them.
 import { assert, describe, it } from "@effect/vitest"
 import type { SubscriptionCommand, SubscriptionPut } from "#domain/subscription/command.ts"
-import { markMoved, markRemoved } from "#domain/subscription/owners.ts"
+import { markMoved } from "#domain/subscription/owners.ts"
 import {
   emptyList,
   evolveList,
+  markEnded,
   renewableBy,
   type SubscriptionList
 } from "#domain/subscription/subscription.ts"
@@ -68,16 +69,16 @@ describe("the secret of a subscription that a push service ended", () => {
     assert.isUndefined(late.subscriptions["a"]!.renewal)
     const voided = given(stored, gone("a", 1, endedAt), del(["a", endedAt]))
     assert.isUndefined(voided.when(put("a", endedAt + 1)).subscriptions["a"]!.renewal)
-    const taken = evolveList(markRemoved(ended.before, "a"), put("a", endedAt + 1), 3)
+    const taken = evolveList(markEnded(ended.before, "a", 3), put("a", endedAt + 1), 3)
     assert.isUndefined(taken.subscriptions["a"]!.renewal)
   })
 
   it("is void once another user stores the subscription, which moves no timestamp", () => {
-    const list = markRemoved(ended.before, "a")
+    const list = markEnded(ended.before, "a", 3)
     assert.isUndefined(provenBy(list, endedAt + 1))
-    const tombstones = { a: { lastModified: endedAt, isMoved: true } }
+    const tombstones = { a: { lastModified: endedAt, isMoved: true, by: 3 } }
     assert.deepStrictEqual(list, { ...ended.before, tombstones } as SubscriptionList)
-    assert.strictEqual(markRemoved(list, "a"), list)
+    assert.strictEqual(markEnded(list, "a", 4), list)
   })
 
   it("is void when the subscription had moved before, and pushes to it can still be found", () => {

@@ -28,7 +28,8 @@ import {
   SubscriptionPut,
   SubscriptionRenewable,
   SubscriptionStruck,
-  SubscriptionSuspended
+  SubscriptionSuspended,
+  SubscriptionTaken
 } from "../subscription/command.ts"
 import { line } from "./line.ts"
 import {
@@ -60,6 +61,7 @@ export const messages = {
   "subscription.gone": line(SubscriptionGone, 1, ["delivery"], "state", true, list),
   "subscription.renewable": line(SubscriptionRenewable, 1, ["gateway"], "state", true, list),
   "subscription.moved": line(SubscriptionMoved, 1, ["projection"], "state", true, list),
+  "subscription.taken": line(SubscriptionTaken, 1, ["projection"], "state", true, list),
   "subscription.matched": line(SubscriptionMatched, 1, ["delivery"], "state", true, list),
   "subscription.struck": line(SubscriptionStruck, 1, ["delivery"], "state", true, list),
   "subscription.suspended": line(SubscriptionSuspended, 1, ["delivery"], "state", true, list),

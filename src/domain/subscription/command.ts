@@ -89,13 +89,27 @@ export type SubscriptionGone = typeof SubscriptionGone.Type
 
 /**
  * Other users stored these subscriptions, with the same keys: they are theirs from then on.
- * `generation` as above.
+ * `generation` as above; 0: a push service had ended it, or it was removed.
  */
 export const SubscriptionMoved = Schema.Struct({
   moved: Schema.Array(Schema.Struct({ id: Schema.String, generation: Schema.Int })),
   at: Timestamp
 })
 export type SubscriptionMoved = typeof SubscriptionMoved.Type
+
+/**
+ * When the message `command` of a user's subscriptions was folded, these had been another user's
+ * since the put `moved`, and no `subscription.moved` said so yet. The put itself goes if that user
+ * is erased. `subject`: that of the command.
+ */
+export const SubscriptionTaken = Schema.Struct({
+  command: Schema.Int,
+  subject: Schema.String,
+  taken: Schema.Array(Schema.Struct({ id: Schema.String, moved: Schema.Int })),
+  at: Timestamp
+})
+/** Subscriptions that were another user's when a command was folded, each with that one's put. */
+export type Marks = (typeof SubscriptionTaken.Type)["taken"]
 
 /**
  * The push service refused the stored key and accepted this one: the browser subscribed with it.

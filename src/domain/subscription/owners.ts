@@ -1,10 +1,10 @@
 // The owners of endpoints: an index of all users' subscriptions, in pages by the hash of the
 // endpoint. Pure.
 import { jsonHash } from "#basics/json.ts"
-import type { SubscriptionCommand } from "./command.ts"
+import type { Marks, SubscriptionCommand } from "./command.ts"
 import { foldedEndpoint } from "./endpoint.ts"
 import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
-import { removedAt, renewableMillisMax, type Taken } from "./tombstone.ts"
+import { renewableMillisMax, type Taken } from "./tombstone.ts"
 
 /** The value of a page, in the bucket `subscriptions`. */
 export interface EndpointOwners {
@@ -118,7 +118,9 @@ export const removedBy = (
 ): ReadonlyArray<{ readonly id: string }> => {
   if (command.type === "subscription.delete") return command.removed
   if (command.type === "subscription.moved")
-    return command.moved.filter(({ generation, id }) => storedIn(list, id)?.seq === generation)
+    return command.moved.filter(
+      ({ generation, id }) => (storedIn(list, id)?.seq ?? 0) === generation
+    )
   if (command.type === "subscription.gone") return [command]
   if (command.type !== "subscription.put" || command.replaces === undefined) return []
   return command.replaces.id === command.id ? [] : [command.replaces]
@@ -192,21 +194,41 @@ export const markMoved = (list: SubscriptionList, id: string, seq: number): Subs
   subscriptions: { ...list.subscriptions, [id]: { ...list.subscriptions[id]!, moved: seq } }
 })
 
+/** A list with the marks that LOG has for the message that is folded next. */
+export const withMarks = (list: SubscriptionList, marks: Marks = []): SubscriptionList =>
+  marks.reduce(
+    (marked, { id, moved }) =>
+      storedIn(marked, id)?.moved === undefined && Object.hasOwn(marked.subscriptions, id)
+        ? markMoved(marked, id, moved)
+        : marked,
+    list
+  )
+
+/** The marks of subscriptions that a command changed. `subscription.moved` says so by itself. */
+export const marksBy = (
+  before: SubscriptionList,
+  command: SubscriptionCommand,
+  after: SubscriptionList
+): Marks =>
+  command.type === "subscription.moved"
+    ? []
+    : Object.entries(before.subscriptions).flatMap(([id, stored]) =>
+        stored.moved === undefined || storedIn(after, id) === stored
+          ? []
+          : [{ id, moved: stored.moved }]
+      )
+
+/**
+ * The put by which another user took a subscription, or one that had ended, as long as no
+ * `subscription.moved` says so; undefined: none did.
+ */
+export const takenAt = (list: SubscriptionList, id: string): number | undefined => {
+  const stored = storedIn(list, id)
+  if (stored !== undefined) return stored.moved
+  const tombstone = Object.hasOwn(list.tombstones, id) ? list.tombstones[id] : undefined
+  return typeof tombstone === "object" && "by" in tombstone ? tombstone.by : undefined
+}
+
 /** Whether a list has the tombstone of a subscription. */
 export const isRemoved = ({ tombstones }: SubscriptionList, id: string): boolean =>
   Object.hasOwn(tombstones, id)
-
-/**
- * Marks a removed subscription as another user's: its secret is void, and nobody restores it. The
- * timestamp stays, so clients see no change.
- */
-export const markRemoved = (list: SubscriptionList, id: string): SubscriptionList =>
-  isMoved(list, id)
-    ? list
-    : {
-        ...list,
-        tombstones: {
-          ...list.tombstones,
-          [id]: { lastModified: removedAt(list.tombstones[id]!), isMoved: true }
-        }
-      }

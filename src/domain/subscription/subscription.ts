@@ -20,6 +20,7 @@ import {
   renewableMillisMax,
   type Tombstone,
   validRenewalIn,
+  withMoved,
   withoutRenewal
 } from "./tombstone.ts"
 
@@ -155,7 +156,8 @@ const evolve = (
       return command.moved.reduce((acc, { generation, id }) => {
         const lastModified = nextTimestamp(acc, command.at)
         const stored = storedIn(acc, id)
-        return stored?.seq === generation
+        if (stored === undefined) return markEnded(acc, id)
+        return stored.seq === generation
           ? remove(acc, id, movedOr(stored, lastModified, { lastModified, isMoved: true }))
           : acc
       }, next)
@@ -199,6 +201,15 @@ const put = (given: SubscriptionList, command: SubscriptionPut, seq: number): Su
     subscriptions: { ...list.subscriptions, [id]: stored },
     tombstones: without(list.tombstones, id)
   }
+}
+
+/**
+ * Marks a removed subscription as another user's. The timestamp stays, so clients see no change.
+ * `by`: the put of the other user, as long as no `subscription.moved` says so.
+ */
+export const markEnded = (list: SubscriptionList, id: string, by?: number): SubscriptionList => {
+  const tombstones = withMoved(list.tombstones, id, by)
+  return tombstones === list.tombstones ? list : { ...list, tombstones }
 }
 
 /** Removes a subscription, or from the tombstone of one that a push service ended, the secret. */

@@ -4,11 +4,12 @@ import { otherPushService, pushServiceAt } from "./endpoint.ts"
 /**
  * The entry of a removed subscription. A number is the time of the removal. A subscription that a
  * push service ended can be renewed: its entry has the hash of the secret. The entry of one that
- * another user took says by which put, if pushes were waiting for it.
+ * another user took says by which put, if pushes were waiting for it. `by`: that put took one that
+ * had ended before, and `subscription.moved` does not say so yet.
  */
 export type Tombstone =
   | number
-  | { readonly lastModified: number; readonly isMoved: true }
+  | { readonly lastModified: number; readonly isMoved: true; readonly by?: number }
   | ({ readonly lastModified: number; readonly isMoved: true } & Taken)
   | { readonly lastModified: number; readonly renewal: string; readonly generation: number }
 
@@ -97,6 +98,17 @@ export const withoutRenewal = (tombstones: Tombstones, id: string): Tombstones =
   renewalIn(tombstones, id) === undefined
     ? tombstones
     : { ...tombstones, [id]: removedAt(tombstones[id]!) }
+
+/** Notes that another user has a removed subscription: its secret is void, nobody restores it. */
+export const withMoved = (tombstones: Tombstones, id: string, by?: number): Tombstones => {
+  const tombstone = Object.hasOwn(tombstones, id) ? tombstones[id] : undefined
+  if (tombstone === undefined) return tombstones
+  const isNoted = typeof tombstone === "object" && "isMoved" in tombstone
+  if (isNoted && (by !== undefined || !("by" in tombstone))) return tombstones
+  const lastModified = removedAt(tombstone)
+  const moved = { lastModified, isMoved: true, ...(by === undefined ? {} : { by }) } as const
+  return { ...tombstones, [id]: moved }
+}
 
 /** Drops the oldest tombstones, and voids the oldest secrets, beyond the bounds. */
 export const boundTombstones = (given: Tombstones): Tombstones => {
