@@ -12,7 +12,7 @@ import { byHeaders } from "#domain/broadcast.ts"
 import { goneReasons } from "#domain/reason.ts"
 import type { SubscriptionPut } from "#domain/subscription/command.ts"
 import type { SubscriptionQuota } from "#domain/subscription/subscription.ts"
-import { emptyList, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import { emptyList, isBlank, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
@@ -65,12 +65,15 @@ const listOf = Effect.fnUntraced(function* (user: UserToken) {
   return entry?.value ?? emptyList
 })
 
-/** The user's subscriptions, once the bucket shows LOG up to `seq`. */
+/**
+ * The user's subscriptions, once the bucket shows LOG up to `seq`; undefined: the user was erased.
+ */
 const listAt = Effect.fnUntraced(function* (user: UserToken, seq: number) {
   const deadline = (yield* monotonicMillis) + followMillis
   while (true) {
     const list = yield* listOf(user)
     if (list.seq >= seq) return list
+    if (isBlank(list) && (yield* (yield* EventLog).at("log", seq)) === undefined) return undefined
     if ((yield* monotonicMillis) >= deadline) {
       return yield* failed("the buckets do not follow LOG: restore needs a running service")
     }
@@ -115,6 +118,10 @@ const restoreUser = Effect.fnUntraced(function* (
   for (const [i, found] of all.entries()) {
     if (found.cause !== suspended) yield* demandRoom("subscriptions")
     const list = yield* listAt(user, expect)
+    if (list === undefined) {
+      counts.changed += all.length - i
+      return
+    }
     if (yield* isKept(user, list, found)) {
       counts.moved += 1
       continue

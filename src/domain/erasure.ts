@@ -3,6 +3,7 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { isUserToken, type UserToken } from "#streams/tokens.ts"
+import type { SubscriptionPut } from "./subscription/command.ts"
 import { Timestamp } from "./timestamp.ts"
 
 /** The subject names the user, by the pseudonym. `by`: the id of another who wants it. */
@@ -21,19 +22,29 @@ export const UserErased = Schema.Struct({
 /** A message on a subject of a user. */
 export interface OfUser {
   readonly seq: number
-  readonly type: string
+  readonly message: { readonly type: string }
+}
+
+/**
+ * Whether a user comes back by a message. A put that restores or renews what the user had was
+ * decided before the erasure, and is over.
+ */
+export const comesBack = (message: { readonly type: string }): boolean => {
+  if (message.type !== "subscription.put") return message.type === "registration.put"
+  const { replaces, restored } = message as Partial<SubscriptionPut>
+  return restored !== true && replaces?.renewal === undefined
 }
 
 /**
  * The messages of one subject, in order, that are over by an erasure at `erasedAt`: all before the
- * first put after it, with which the user came back. So a fact that a worker appends late is over,
+ * first one after it with which the user came back. So a fact that a worker appends late is over,
  * too, and so is the end of a registration that the erasure brought about.
  */
 export const overIn = <M extends OfUser>(
   messages: ReadonlyArray<M>,
   erasedAt: number
 ): ReadonlyArray<M> => {
-  const back = messages.findIndex(({ seq, type }) => seq > erasedAt && type.endsWith(".put"))
+  const back = messages.findIndex(({ message, seq }) => seq > erasedAt && comesBack(message))
   return back === -1 ? messages : messages.slice(0, back)
 }
 

@@ -78,7 +78,9 @@ export const unneededOfRegistration = ({
   // One that stands keeps the last message, too, which the next append expects.
   const last = stands ? messages.at(-1)?.seq : undefined
   const idleOld = idle.filter(({ at, seq }) => at < before && seq !== changed && seq !== last)
-  const over = ended.filter(({ end: { at, seq } }) => at < before && seq < Math.max(since, changed))
+  const over = ended.filter(
+    ({ end: { at, seq } }) => at < before && seq <= Math.max(since, changed)
+  )
   const overUpTo = over.at(-1)?.end.seq ?? 0
   return {
     // A repeated put would begin the registration in the place of the one that began it.

@@ -166,12 +166,14 @@ export const withBegin = (
   { lastModified, since, upTo }: typeof ChannelBegun.Type
 ): ChannelRegistrations => {
   if (channel.registrations === 0 || channel.since > upTo) return channel
-  const isSame = channel.since <= since && channel.lastModified >= lastModified
+  const isSame =
+    channel.since <= since && channel.lastModified >= lastModified && channel.seq >= upTo
   if (isSame) return channel
   return {
     ...channel,
     since: Math.min(channel.since, since),
-    lastModified: Math.max(channel.lastModified, lastModified)
+    lastModified: Math.max(channel.lastModified, lastModified),
+    seq: Math.max(channel.seq, upTo)
   }
 }
 

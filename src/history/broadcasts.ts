@@ -3,7 +3,7 @@
 // Reads only.
 import * as Effect from "effect/Effect"
 import { type Origin, originOf } from "#broadcasts/state.ts"
-import { broadcastIdIn, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
+import { broadcastIdIn, isOwnSource, payloadHeader, redrivesHeader } from "#domain/broadcast.ts"
 import { draftOf } from "#domain/draft.ts"
 import { unneededOfBroadcast } from "#domain/history.ts"
 import { isCounted } from "#domain/outcome.ts"
@@ -72,7 +72,7 @@ export const ofBroadcast = Effect.fnUntraced(function* (
 interface Ended {
   readonly messages: ReadonlyArray<Stored>
   /** Changes of the broadcast alone. There are more. */
-  readonly isPart?: true
+  readonly isPart?: boolean
   readonly summed?: Summed | undefined
   readonly former?: Over | undefined
 }
@@ -85,11 +85,11 @@ const ended = Effect.fnUntraced(function* (
 ) {
   const { isPart, messages: changes } = yield* readSome(subjects.state(broadcast), gone)
   const origin = yield* originOf(broadcast)
-  if (origin === undefined) return endAlone(isPart ? changes : [...changes, end], end, before)
+  if (origin === undefined) return yield* withoutOrigin({ broadcast, end }, changes, isPart, before)
   if ((yield* isDraftLeft(origin.stored)) || (yield* isInWork(origin.channel, broadcast)))
     return undefined
-  const own = partsIn(origin.stored)
-  const named = isPart ? changes.flatMap(partsIn) : [origin.stored, ...changes].flatMap(partsIn)
+  const own = isOwnSource(origin.source) ? partsIn(origin.stored) : []
+  const named = [...(isPart ? [] : own), ...changes.flatMap(partsIn)]
   const rests = new Set([...named, ...changes.map(({ seq }) => seq)])
   if (rests.size > 0 && (yield* isRedriven(origin, rests, going))) return undefined
   const parts = yield* partsAt(isPart ? named.filter((seq) => !own.includes(seq)) : named)
@@ -112,20 +112,23 @@ const partsIn = ({ message }: Stored): ReadonlyArray<number> =>
   "parts" in message ? (message.parts ?? []) : []
 
 /**
- * The final counts of a broadcast to an erased user alone, of which an erasure leaves no more but
- * the last change of its state.
+ * The end of a broadcast that is none, and of one that LOG does not have any more: a subject that
+ * names no channel, a letter to an erased user, or a step of the trimmer that was not ended.
  */
-const endAlone = (
-  messages: ReadonlyArray<Stored>,
-  end: Stored,
+const withoutOrigin = Effect.fnUntraced(function* (
+  { broadcast, end }: Over,
+  changes: ReadonlyArray<Stored>,
+  isPart: boolean,
   before: number
-): Ended | undefined => {
+) {
+  const stored = yield* (yield* EventLog).at("log", broadcast)
+  const isNone = stored?.subject.startsWith(filters.broadcasts.slice(0, -1)) === true
+  const messages = [...(isNone ? [stored] : []), ...changes, ...(isPart ? [] : [end])]
+  if (!messages.every(({ at }) => at < before)) return undefined
   const channel = parseFinished(end.subject)?.channel
-  const isLeft =
-    channel !== undefined && isDirect(channel) && messages.every(({ at }) => at < before)
-  if (!isLeft) return undefined
-  return messages.includes(end) ? { messages } : { messages, isPart: true }
-}
+  const summed = channel && (yield* summedWith(channel, end))
+  return { messages, ...(isPart ? { isPart } : { summed }) } satisfies Ended
+})
 
 /** Whether LOG still has the form of the draft that a broadcast was: without it, it is a draft. */
 const isDraftLeft = Effect.fnUntraced(function* ({ header }: Stored) {

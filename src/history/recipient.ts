@@ -1,12 +1,14 @@
 // Whether a broadcast was for a user, and why or why not, by what LOG had when it started.
 import * as Effect from "effect/Effect"
 import type { ForUser } from "#broadcasts/pushes.ts"
+import { isFinal } from "#broadcasts/state.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
 import type { Recipients } from "#domain/recipients.ts"
 import { takes } from "#domain/subscription/subscription.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken, type UserToken } from "#streams/tokens.ts"
+import { isInWork } from "./broadcasts.ts"
 import { erasureOf, listsOf, registrationsOf } from "./past.ts"
 
 /** Whether and why a broadcast was for a user. */
@@ -50,18 +52,15 @@ export const makeReason = Effect.fnUntraced(function* (user: UserToken, seq: num
   })
 
   /** The reason by the registrations and devices that the user had at the start. */
-  const had = Effect.fnUntraced(function* (
-    { origin, pushes, standing }: ForUser,
-    to: Recipients,
-    start: number
-  ) {
+  const had = Effect.fnUntraced(function* (found: ForUser, to: Recipients, start: number) {
+    const { origin, standing } = found
     const why = yield* ground(to.channels, to.users.includes(user), start)
     if (why === undefined) return not("not registered when it started")
     const devices = Object.entries(listAt(start).subscriptions)
       .filter(([id, stored]) => takes(stored, start) && (to.subscription ?? id) === id)
       .map(([id]) => id)
     if (devices.length === 0) return not(`${why}, but had no device that takes pushes`)
-    if (origin.source === "redrive" && pushes.length === 0) return redriven
+    if (origin.source === "redrive") return yield* again(found, why)
     const end = standing.state === "cancelled" ? "; the broadcast was cancelled later" : ""
     return { should: true, why: `${why}${end}`, devices } satisfies Reason
   })
@@ -78,6 +77,13 @@ export const makeReason = Effect.fnUntraced(function* (user: UserToken, seq: num
 })
 
 /** A redrive leaves out whom the broadcast before reached, which WORK says for some weeks. */
+const again = Effect.fnUntraced(function* ({ origin, pushes, standing }: ForUser, why: string) {
+  const devices = [...new Set(pushes.map(({ subscription }) => subscription))]
+  if (devices.length > 0) return { should: true, why, devices } satisfies Reason
+  const isKnown = isFinal(standing) && (yield* isInWork(origin.channel, origin.stored.seq))
+  return isKnown ? not("sent again to those whose push had failed") : redriven
+})
+
 const redriven: Reason = {
   why: "sent again to those whose push had failed: who they were is no longer stored"
 }

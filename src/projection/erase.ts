@@ -167,7 +167,9 @@ const complete = Effect.fnUntraced(function* (
   if (!isDone) yield* untilSaved(sets, yield* endRegistrations(erasure.user, command))
   const { ids, over } = yield* messagesOver(sets, erasure)
   // First: a later term finds the ids in these messages.
-  if (!isDone) yield* deleteLetters({ user: erasure.user, ids, before: command })
+  const letters = isDone
+    ? Effect.void
+    : yield* deleteLetters({ user: erasure.user, ids, before: command })
   yield* keepBegins(
     sets,
     over.flatMap(({ seq, subject }) => {
@@ -177,6 +179,7 @@ const complete = Effect.fnUntraced(function* (
   )
   yield* forgetEntries(sets, over)
   yield* deleteOver(sets, over)
+  yield* letters
   if (!isDone) yield* record(sets, erasure)
 })
 
@@ -225,11 +228,11 @@ const endRegistration = Effect.fnUntraced(function* (since: number, before: numb
 type Over = Pick<Stored, "seq" | "subject">
 
 const messagesOver = Effect.fnUntraced(function* ({ log }: Sets, { command, user }: Erasure) {
-  const found: Array<Over & { readonly type: string }> = []
+  const found: Array<Over & Pick<Stored, "message">> = []
   const ids = new Set<string>()
   const own = [subjects.subscription(user), filters.registrationsOf(user)]
   yield* log.replay("log", own, ({ message, seq, subject }) => {
-    found.push({ seq, subject, type: message.type })
+    found.push({ seq, subject, message })
     if ("user" in message) ids.add(message.user)
   })
   const bySubject = Map.groupBy(found, ({ subject }) => subject)

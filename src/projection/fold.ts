@@ -1,5 +1,6 @@
 // Applies one step to the values in memory.
 import { foldAccessToken } from "#domain/access-token.ts"
+import { comesBack } from "#domain/erasure.ts"
 import { foldPublishers, noPublishers, passOverInPublishers } from "#domain/publisher.ts"
 import {
   countAt,
@@ -61,8 +62,9 @@ const foldIntoList = (sets: Sets, step: Of<"list">): Fact | undefined => {
   const { command, key } = step
   const { seq } = step.stored
   const before = withMarks(lists.get(key) ?? emptyList, sets.marks.get(seq))
-  // A fact that a worker appended after the user was erased. It must leave nothing of the user.
-  if (isBlank(before) && command.type !== "malformed" && command.type !== "subscription.put") {
+  // Decided before the user was erased, or a fact that a worker appended since. Nothing of the user
+  // must be left.
+  if (isBlank(before) && command.type !== "malformed" && !comesBack(command)) {
     note(sets, { seq, after: seq })
     return undefined
   }

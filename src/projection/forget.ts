@@ -3,6 +3,7 @@
 // behind its last change, and not if somebody joined meanwhile.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
 import { type Moment, moment, monotonicMillis } from "#clock/clocks.ts"
 import {
   type ChannelBegin,
@@ -23,6 +24,7 @@ import {
   keys,
   metaKey
 } from "#streams/buckets.ts"
+import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken } from "#streams/tokens.ts"
 import { forgetDrafts } from "./drafts.ts"
 import { noteUnused, type Sets } from "./sets.ts"
@@ -249,6 +251,7 @@ export const forget = Effect.fnUntraced(function* (
     concurrency,
     discard: true
   })
+  yield* deleteCounted(sets, gone)
   for (const channel of gone) begins.remove(keys.channelBegin(channel))
   yield* begins.flush
   for (const channel of gone) {
@@ -256,6 +259,16 @@ export const forget = Effect.fnUntraced(function* (
     unused.delete(channel)
   }
   yield* channels.flush
+})
+
+/** Deletes what LOG says of the counts of channels that began at another time, or not at all. */
+const deleteCounted = Effect.fnUntraced(function* (
+  { deletions, isLive, log }: Sets,
+  gone: ReadonlyArray<ChannelToken>
+) {
+  if (!isLive || gone.length === 0) return
+  const about = gone.flatMap((channel) => [subjects.begun(channel), subjects.summed(channel)])
+  for (const { seq } of yield* log.lastOf("log", about)) Queue.offerUnsafe(deletions, seq)
 })
 
 /**

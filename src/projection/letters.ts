@@ -6,11 +6,14 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import { changeState, isFinal, originIn, type Standing, standingOf } from "#broadcasts/state.ts"
 import { readRecipients } from "#broadcasts/whole-broadcast.ts"
+import { broadcastIdIn, redrivesHeader } from "#domain/broadcast.ts"
+import { isInWork } from "#history/broadcasts.ts"
 import { identitySettings, policyKinds } from "#identity/settings.ts"
-import { unavailable } from "#nats/connection/errors.ts"
+import { type NatsUnavailable, unavailable } from "#nats/connection/errors.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { parsedValue, scanStored } from "#nats/kv/entries.ts"
 import type { SessionEntry, VerificationEntry } from "#nats/kv/values.ts"
+import type { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { directToken, type UserToken } from "#streams/tokens.ts"
@@ -52,12 +55,17 @@ const newLook = (): Look => ({ addressees: [], found: undefined })
 
 /** Between two looks whether a cancelled broadcast is finished. */
 const lookMillis = 500
-const endMillisMax = 60_000
+/** A letter of which WORK has nothing so long after its cancellation is deleted. */
+export const EndMillisMax: Context.Reference<number> = Context.Reference<number>(
+  "bellcast/projection/EndMillisMax",
+  { defaultValue: () => 60_000 }
+)
 
 /**
- * A function that ends and deletes the letters and drafts of a user, and removes the logins. A look
- * reads all broadcasts to users, all drafts and the bucket `cache`: so there is one at a time, and
- * the next one is for all who wait for it.
+ * A function that ends the drafts of a user, removes the logins, and returns an effect that ends
+ * and deletes the letters: that takes as long as their pushes. A look reads all broadcasts to
+ * users, all drafts and the bucket `cache`: so there is one at a time, and the next one is for all
+ * who wait for it.
  */
 export const makeDeleteLetters = (sets: Sets) => {
   const oneLook = Semaphore.makeUnsafe(1).withPermit
@@ -72,10 +80,10 @@ export const makeDeleteLetters = (sets: Sets) => {
     const look = next
     look.addressees.push(addressee)
     const { drafts, letters, logins } = (yield* oneLook(take(look))).get(addressee)!
-    yield* Effect.forEach(letters, (letter) => remove(sets, letter), { discard: true })
     yield* endDrafts(sets, drafts)
     const { remove: removeEntry } = yield* Buckets
     yield* Effect.forEach(logins, (revision) => removeEntry("cache", revision), { discard: true })
+    return Effect.forEach(letters, (letter) => remove(sets, letter), { discard: true })
   })
 }
 
@@ -167,22 +175,61 @@ const isOver = (standing: Standing): boolean =>
     standing.schedule !== undefined &&
     standing.schedule.startedAt === undefined)
 
-/** Deletes a broadcast once all its pushes have an end. Its final counts, of nobody, stay. */
-const remove = Effect.fnUntraced(function* ({ log }: Sets, letter: Stored) {
+/**
+ * Deletes a broadcast and its redrives, which have its payload, once all their pushes have an end.
+ * Final counts, of nobody, stay.
+ */
+const remove: (
+  sets: Sets,
+  letter: Stored
+) => Effect.Effect<void, NatsUnavailable, Buckets | EventLog> = Effect.fnUntraced(function* (
+  sets: Sets,
+  letter: Stored
+) {
+  // Again, as one may be stored until the broadcast is gone.
+  for (let isGone = false; ; isGone = true) {
+    const redrives = yield* redrivesOf(sets, letter.seq)
+    yield* Effect.forEach(redrives, (each) => remove(sets, each), { discard: true })
+    if (isGone) return
+    yield* removeAlone(sets, letter)
+  }
+})
+
+const redrivesOf = Effect.fnUntraced(function* ({ log }: Sets, broadcast: number) {
+  const found: Array<Stored> = []
+  yield* log.scan("log", [subjects.broadcast("redrive", directToken)], (stored) => {
+    if (broadcastIdIn(stored.header(redrivesHeader) ?? "") === broadcast) found.push(stored)
+  })
+  return found
+})
+
+/** Cancels a letter, unless it is over, and waits until each of its pushes has an end. */
+const end = Effect.fnUntraced(function* (letter: Stored) {
   const origin = originIn(letter)!
-  if (!isOver(yield* standingOf(origin))) {
+  let standing = yield* standingOf(origin)
+  if (!isOver(standing)) {
     const at = yield* Clock.currentTimeMillis
     yield* changeState(origin, "cancelled", "erasure", at).pipe(
       Effect.catchTag("AppendConflict", (err) => Effect.fail(unavailable("cancel")(err)))
     )
+    standing = yield* standingOf(origin)
   }
-  let standing = yield* standingOf(origin)
+  const endMillisMax = yield* EndMillisMax
   for (let waited = 0; !isOver(standing); waited += lookMillis) {
-    if (waited >= endMillisMax)
+    if (waited >= endMillisMax) {
+      // WORK has nothing of it: nobody has begun it, or its life is over.
+      if (!(yield* isInWork(directToken, letter.seq))) return standing
       return yield* unavailable("erase")(new Error(`broadcast ${letter.seq} does not end`))
+    }
     yield* Effect.sleep(lookMillis)
     standing = yield* standingOf(origin)
   }
+  return standing
+})
+
+const removeAlone = Effect.fnUntraced(function* ({ log }: Sets, letter: Stored) {
+  if ((yield* log.at("log", letter.seq)) === undefined) return
+  const standing = yield* end(letter)
   const changes: Array<Stored> = []
   yield* log.replay("log", [subjects.state(letter.seq)], (stored) => void changes.push(stored))
   // A change that this replica does not have yet would stay.

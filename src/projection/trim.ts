@@ -3,6 +3,7 @@
 // that a crash cut short. Where nothing is due, a look reads the place and one message.
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import { monotonicMillis } from "#clock/clocks.ts"
 import { endOfHistory } from "#domain/history.ts"
 import { withoutEnd } from "#domain/subscription/owners.ts"
 import { emptyList } from "#domain/subscription/subscription.ts"
@@ -167,9 +168,17 @@ const finishStep = Effect.gen(function* () {
 const forgetLater = Effect.fnUntraced(function* (sets: Sets, forgotten: ReadonlyArray<Forgotten>) {
   if (forgotten.length === 0) return
   const done = yield* Deferred.make<void>()
-  sets.forgotten.push(...forgotten.map((each) => ({ ...each, done })))
+  for (const { endpoints, ...each } of forgotten)
+    for (let n = 0; n === 0 || n < endpoints.length; n += endpointsMax)
+      sets.forgotten.push({ ...each, endpoints: endpoints.slice(n, n + endpointsMax), done })
   yield* Deferred.await(done)
 })
+
+/** Users that are forgotten together, and endpoints of each: each may be on a page of 122 KB. */
+const usersMax = 8
+const endpointsMax = 8
+/** Time in which no command is applied, but for the last users: the next call goes on. */
+const turnMillis = 100
 
 /**
  * Takes old tombstones from lists, and old ends from the pages of their endpoints. The list of a
@@ -177,9 +186,16 @@ const forgetLater = Effect.fnUntraced(function* (sets: Sets, forgotten: Readonly
  * 2.15 brings back what was overwritten.
  */
 export const forgetTombstones = Effect.fnUntraced(function* (sets: Sets, saved: number) {
+  const began = yield* monotonicMillis
+  while (sets.forgotten.length > 0) {
+    yield* forgetSome(sets, saved)
+    if ((yield* monotonicMillis) - began >= turnMillis) return
+  }
+})
+
+const forgetSome = Effect.fnUntraced(function* (sets: Sets, saved: number) {
   const { forgotten, lists } = sets
-  const some = forgotten.splice(0)
-  if (some.length === 0) return
+  const some = forgotten.splice(0, usersMax)
   yield* lists.load(some.map(({ user }) => keys.subscriptions(user)))
   for (const { removed, seq, user } of some) {
     const key = keys.subscriptions(user)
@@ -195,7 +211,8 @@ export const forgetTombstones = Effect.fnUntraced(function* (sets: Sets, saved: 
   }
   yield* lists.flush
   yield* forgetEnds(sets, some, saved)
-  for (const { done } of some) yield* Deferred.succeed(done, undefined)
+  for (const { done } of some)
+    if (!forgotten.some((each) => each.done === done)) yield* Deferred.succeed(done, undefined)
 })
 
 /**

@@ -5,13 +5,16 @@ import { join } from "node:path"
 import { Effect, Fiber, Layer } from "effect"
 import { assert, describe, it } from "vitest"
 import { eraseAll } from "#cli/nats/erase.ts"
+import { redrivesHeader } from "#domain/broadcast.ts"
+import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { endRegistrations } from "#projection/erase.ts"
 import { readErased } from "#projection/erased-list.ts"
+import { EndMillisMax } from "#projection/letters.ts"
 import { projectionLayer } from "#projection/projector.ts"
 import { filters, subjects } from "#streams/subjects.ts"
-import { channelToken } from "#streams/tokens.ts"
+import { channelToken, directToken } from "#streams/tokens.ts"
 import { until } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { folded, foldingLayer, quiet } from "../support/history.ts"
@@ -80,6 +83,56 @@ describe("an erasure that a command asks for", { timeout: 120_000 }, () => {
     await Effect.runPromise(Fiber.interrupt(fiber))
     assert.equal(end!.type, "registration.delete/1")
     assert.isBelow(end!.seq, command!.seq)
+  })
+
+  it("takes what was decided before it and stored after it, and redrives of letters", async () => {
+    await using nats = await startNats({ syncAlways: false })
+    await using admin = await connectAdmin(nats.url)
+    const subject = subjects.subscription(user)
+    const id = "a".repeat(64)
+    const data = { endpoint: "https://push.example.com/50", keys: { auth: "a", p256dh: "p" } }
+    const put = (lastModified: number, more: object) => ({
+      subject,
+      type: "subscription.put" as const,
+      body: { user: "user 50", id, data, lastModified, ...more }
+    })
+    const letters = subjects.broadcast("rest", directToken)
+    const letter = { type: "direct", body: { data: { n: 1 }, users: [user] } } as const
+    const before = Effect.gen(function* () {
+      const { append } = yield* EventLog
+      yield* append("log", put(1, {}))
+      const { seq } = yield* append("log", { subject: letters, ...letter })
+      yield* append("log", { subject: subjects.erase(user), type: "user.erase", body: { at: 2 } })
+      yield* append("log", put(3, { restored: true }))
+      const replaces = { id: "b".repeat(64), lastModified: 4, renewal: "r".repeat(43) }
+      yield* append("log", put(5, { replaces }))
+      const headers = { [redrivesHeader]: String(seq) }
+      const redrive = subjects.broadcast("redrive", directToken)
+      yield* append("log", { subject: redrive, ...letter, headers })
+    })
+    await Effect.runPromise(
+      Effect.andThen(provision(1), before).pipe(Effect.provide(clientOf(nats.url)))
+    )
+    // No process plans or sends the letters.
+    const projector = projectionLayer.pipe(
+      Layer.provideMerge(Layer.mergeAll(clientOf(nats.url), Layer.succeed(EndMillisMax, 3_000)))
+    )
+    const fiber = Effect.runFork(Effect.never.pipe(Effect.provide(projector)))
+    const countOf = async (filter: string) => {
+      const { state } = await admin.jsm.streams.info("BELLCAST_LOG", { subjects_filter: filter })
+      return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0)
+    }
+    await until(
+      () => countOf(subject),
+      (count) => count === 0
+    )
+    assert.isAbove(await countOf(filters.broadcasts), 0, "letters go last")
+    await until(
+      () => lastOn(admin, subjects.erased(user)),
+      (found) => found !== null
+    )
+    assert.equal(await countOf(filters.broadcasts), 0)
+    await Effect.runPromise(Fiber.interrupt(fiber))
   })
 
   it("shares the reading of all letters and drafts with those that wait beside it", async () => {

@@ -86,6 +86,21 @@ const publish = (subject: string, type: string, body: unknown) => {
 }
 
 describe("an erasure", { timeout: 300_000 }, () => {
+  it("leaves nothing of a channel once its last user has left", async () => {
+    await register("cora", "clinic")
+    await register("dana", "clinic")
+    await request("DELETE", "/", "cora")
+    await erased("cora")
+    const begun = () =>
+      admin.jsm.streams
+        .getMessage("BELLCAST_LOG", { last_by_subj: "bellcast.cmd.begun.clinic" })
+        .catch(() => null)
+    assert.isNotNull(await begun())
+    await request("DELETE", "/channels/clinic/registration", "dana")
+    await until(begun, (found) => found === null)
+    await verify()
+  })
+
   it("leaves nothing of a user, and everything of others", async () => {
     await subscribe("ann")
     await subscribe("ann")

@@ -80,6 +80,17 @@ const storeParts = Effect.gen(function* () {
   return { named, unnamed }
 })
 
+/** A broadcast whose subject names no channel, and the fact that it was rejected. */
+const rejectBroadcast = Effect.gen(function* () {
+  const { append } = yield* EventLog
+  const subject = "bellcast.cmd.broadcast.billing.=ZZ"
+  const { seq: broadcast } = yield* append("log", { subject, type: "broadcast", body: {} })
+  const body = { broadcast, subject, reason: "no channel", at: 1 }
+  const rejected = { subject: subjects.rejected(broadcast), type: "broadcast.rejected" } as const
+  const { seq: fact } = yield* append("log", { ...rejected, body })
+  return [broadcast, fact]
+})
+
 const endSubscription = Effect.gen(function* () {
   const { append } = yield* EventLog
   const endpoint = "https://push.example.com/40"
@@ -107,9 +118,11 @@ it("leaves nothing that nobody reads any more", async () => {
       body: { lastModified: 1, since: 1, upTo: 1 }
     })
     const { named, unnamed } = yield* storeParts
+    const nowhere = yield* rejectBroadcast
     yield* endSubscription
     yield* folded(1)
-    return { going: [broadcast, end.seq, begun, unnamed, ...left], staying: [form, named] }
+    const going = [broadcast, end.seq, begun, unnamed, ...nowhere, ...left]
+    return { going, staying: [form, named] }
   })
   const { going, staying } = await Effect.runPromise(
     past.pipe(Effect.provide(foldingLayer(nats.url)))

@@ -20,6 +20,7 @@ import {
   useImports
 } from "../support/imports.ts"
 import { runCli } from "../support/run-cli.ts"
+import { secretEnvironment } from "../support/service.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
 import type { SubscriptionJson, UserAgent } from "../support/user-agent.ts"
 import { idOf, tokenOf } from "../support/users.ts"
@@ -126,6 +127,21 @@ describe("an import", { timeout: 60_000 }, () => {
     const before = await inLog()
     const { stdout } = await imports([...lines, lines[0]], "--channel", "twice")
     assert.equal(stdout, "0 of 21 lines were stored\n21 were there already\n")
+    assert.equal(await inLog(), before)
+  })
+
+  it("does not bring back a user who was erased", async () => {
+    const [one, other] = subscriptions(2)
+    const lines = [
+      { ...one, user: idOf("leaves") },
+      { ...other, user: idOf("remains") }
+    ]
+    await importAll(shared.nats.url, lines, "--channel", "left")
+    const args = ["user", "erase", idOf("leaves"), "--nats", shared.nats.url]
+    assert.equal((await runCli(args, secretEnvironment)).code, 0)
+    const before = await inLog()
+    const { stdout } = await imports(lines, "--channel", "left")
+    assert.match(stdout, /^0 of 2 lines were stored\n1 were there already\n1 were removed/)
     assert.equal(await inLog(), before)
   })
 

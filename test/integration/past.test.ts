@@ -8,6 +8,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { channelsOfUserAt, grantsAt, listsOf, membersAt } from "#history/past.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { storedForm } from "#streams/index.ts"
+import { filters } from "#streams/subjects.ts"
 import { administer, quiet, rebuildAt, useHistory } from "#test/history.ts"
 import { call, finished, finishedAt, join, publish, publishAt } from "../support/client.ts"
 import { channels, userOf } from "../support/history-commands.ts"
@@ -239,14 +240,47 @@ describe("--at", { timeout: 120_000 }, () => {
     const typed = headers()
     typed.set("Bellcast-Type", "broadcast/1")
     typed.set("Bellcast-Redrives", String(planned))
-    await jetstream(admin.nc).publish("bellcast.cmd.broadcast.redrive.news", "{}", {
+    const { seq } = await jetstream(admin.nc).publish("bellcast.cmd.broadcast.redrive.news", "{}", {
       headers: typed
     })
+    await finishedAt(service.url, `/broadcasts/${seq}`)
     // A message of the same millisecond is not before the time.
     await sleep(20)
+    const [left] = await lines("audit", "--user", bob, "--at", new Date().toISOString())
+    const why = "sent again to those whose push had failed"
+    assert.deepInclude(left, { broadcast: seq, should: false, why })
+    for (const filter of [filters.outcomesOf(seq), filters.planOf(seq)])
+      await admin.jsm.streams.purge("BELLCAST_WORK", { filter })
     const [again] = await lines("audit", "--user", bob, "--at", new Date().toISOString())
     assert.notProperty(again, "should")
-    assert.match(again.why, /^sent again to those whose push had failed/)
+    assert.match(again.why, /^sent again to those whose push had failed: who they were/)
+  })
+
+  it("says to which devices a redrive went", async () => {
+    const scripts = [["201"], ["400", "201"]]
+    for (const script of scripts) {
+      const data = push.subscribe({ script }).subscription
+      assert.equal(
+        (await call(service.url, "POST", "/subscriptions", "user7", { data })).status,
+        201
+      )
+    }
+    const to = { users: [idOf("user7")] }
+    const first = await publishAt(service.url, "/broadcasts", { data: { n: 5 }, to })
+    await finishedAt(service.url, `/broadcasts/${first}`)
+    const { headers: answered } = await call(
+      service.url,
+      "POST",
+      `/broadcasts/${first}/redrive`,
+      "operator"
+    )
+    const redrive = answered.get("location")!.split("/").at(-1)
+    await finishedAt(service.url, `/broadcasts/${redrive}`)
+    await sleep(20)
+    const user = idOf("user7")
+    const [again, before] = await lines("audit", "--user", user, "--at", new Date().toISOString())
+    assert.deepInclude(again, { broadcast: Number(redrive), should: true })
+    assert.deepEqual([again.devices.length, before.devices.length], [1, 2])
   })
 
   it("refuses times that LOG cannot speak of, and flags that contradict each other", async () => {

@@ -16,7 +16,7 @@ import type { UserToken } from "#streams/tokens.ts"
 
 const seqsOver = (erasedAt: number, ...messages: ReadonlyArray<readonly [number, string]>) =>
   overIn(
-    messages.map(([seq, type]) => ({ seq, type })),
+    messages.map(([seq, type]) => ({ seq, message: { type } })),
     erasedAt
   ).map(({ seq }) => seq)
 

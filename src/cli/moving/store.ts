@@ -13,6 +13,7 @@ import {
 import {
   emptyList,
   exhausted,
+  isBlank,
   nextTimestamp,
   type SubscriptionList,
   type SubscriptionQuota
@@ -33,7 +34,7 @@ export interface Limits extends SubscriptionQuota {
 
 /**
  * present: the user has the subscription. ended: the user had it, and it was removed, moved or gone
- * since. held: another user has it. full: the user has as much as allowed.
+ * since, or the user was erased. held: another user has it. full: the user has as much as allowed.
  */
 export type LineResult = "stored" | "present" | "ended" | "held" | "full"
 
@@ -51,6 +52,11 @@ const mayTake = Effect.fnUntraced(function* ({ data }: Checked, owner: UserToken
   return stored?.standIn === true && hasSameKeys(stored.data, data)
 })
 
+/** Whether a user was erased, whose empty list is stored. */
+const isErased = Effect.fnUntraced(function* (user: UserToken) {
+  return (yield* (yield* EventLog).last("log", subjects.erased(user))) !== undefined
+})
+
 /** The reason to store nothing; else the stand-in that has the subscription, if one does. */
 const resultOf = Effect.fnUntraced(function* (
   checked: Checked,
@@ -60,6 +66,7 @@ const resultOf = Effect.fnUntraced(function* (
   const { data, id } = checked
   if (atEndpoint(list, data.endpoint) !== undefined) return "present"
   if (Object.hasOwn(list.tombstones, id) || Object.hasOwn(list.subscriptions, id)) return "ended"
+  if (isBlank(list) && list !== emptyList && (yield* isErased(checked.user.user))) return "ended"
   const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(id))
   const owners = page?.value ?? noOwners
   const standIn = ownerOf(owners, id) as UserToken | undefined
@@ -127,7 +134,14 @@ const attempt = Effect.fnUntraced(function* (
   const lastModified = nextTimestamp(list, yield* Clock.currentTimeMillis)
   const body = { user: user.id, id, data, vapidKey, imported: true, lastModified } as const
   const appended = yield* (yield* EventLog)
-    .append("log", { subject, type: "subscription.put", body, expect: list.seq })
+    .append("log", {
+      subject,
+      type: "subscription.put",
+      body,
+      expect: list.seq,
+      // Names the subject where 0 does not mean that there is no entry: an empty list is stored.
+      ...(isBlank(list) && list !== emptyList && { expectOn: subject })
+    })
     .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
   if (appended !== undefined) return (yield* isRejected(appended.seq)) ? "held" : "stored"
   yield* lastApplied(subject)
