@@ -5,6 +5,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { monotonicMillis } from "#clock/clocks.ts"
+import { OneByOne } from "#clock/one-by-one.ts"
 import { byHeaders } from "#domain/broadcast.ts"
 import {
   evolveRegistration,
@@ -188,14 +189,31 @@ interface Write<S, C extends Command, E, R> {
   counted: "nothing" | "change" | "move"
 }
 
-/**
- * How long a write is tried again after conflicts. All writes of one user share a subject, and each
- * round only one of them succeeds.
- */
+/** How long a write waits for its turn, and is tried again after conflicts, together. */
 const conflictBudgetMillis = 5_000
 const conflictDelayMillis = 10
 
-/** The response to a write, or 409 when conflicts use up its time. */
+/** Writes of a user that wait for others of the same state. Each holds a request. */
+const waitingMax = 32
+
+const turns = new OneByOne<string>(waitingMax)
+
+/**
+ * Runs one write on a subject of a user at a time: of many at once, each would read the state and
+ * decide again after each of the others. `late`: the response when its turn does not come.
+ */
+export const inTurn = <A, E, R, B, F, S>(
+  subject: string,
+  user: UserToken,
+  write: Effect.Effect<A, E, R>,
+  late: Effect.Effect<B, F | Refused, S>
+) => {
+  const tooMany = Effect.fail(refuse("too-many-at-once"))
+  const turn = { key: subject, owner: user, millis: conflictBudgetMillis }
+  return turns.run<A, E, R, B, F | Refused, S>(turn, write, { late, tooMany })
+}
+
+/** The response to a write, or 409 when others of the state use up its time. */
 const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   kind: Kind<S, C>,
   writer: Writer,
@@ -210,6 +228,22 @@ const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
     counted: "nothing"
   }
   const deadline = (yield* monotonicMillis) + conflictBudgetMillis
+  const tried = untilStored(write, deadline)
+  return yield* inTurn(kind.subject, writer.user!.user, tried, tooManyWrites(kind))
+})
+
+const tooManyWrites = Effect.fnUntraced(function* <S, C extends Command>({ places }: Kind<S, C>) {
+  // While the bucket is full, the state never changes: then the error is 507.
+  yield* demandRoomIn(places.map(({ bucket }) => bucket))
+  return yield* refuse("too-many-writes")
+})
+
+/** Tries a write again after conflicts with those of other processes. */
+const untilStored = Effect.fnUntraced(function* <S, C extends Command, E, R>(
+  write: Write<S, C, E, R>,
+  deadline: number
+) {
+  const { kind } = write
   while (true) {
     const state = yield* kind.read
     const now = yield* Clock.currentTimeMillis
@@ -219,11 +253,7 @@ const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
       if (response !== undefined) return response
       write.conflictSeq = expect
     }
-    if ((yield* monotonicMillis) >= deadline) {
-      // While the bucket is full, the state never changes: then the error is 507.
-      yield* demandRoomIn(kind.places.map(({ bucket }) => bucket))
-      return yield* refuse("too-many-writes")
-    }
+    if ((yield* monotonicMillis) >= deadline) return yield* tooManyWrites(kind)
     yield* Effect.sleep(conflictDelayMillis)
     // The sequence of a state may be behind that of the last command: entries are forgotten, users
     // are erased, and some commands change nothing.
