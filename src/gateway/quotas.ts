@@ -96,6 +96,8 @@ export class RequestRates extends Context.Service<
     readonly ofDrafts: Admit
     /** Counts a registration of another user, of the caller who makes it. */
     readonly ofMember: Admit
+    /** Counts an erasure of another user, of the caller who asks for it. */
+    readonly ofErasure: Admit
     /** Counts that a change, which was counted before, moves a subscription to a user. */
     readonly ofMove: Admit
     /** Counts a renewal without a login, of an address. */
@@ -136,6 +138,7 @@ export class RequestRates extends Context.Service<
           "members are refused: a caller registers too many " +
             "(BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX)"
         ).count,
+        ofErasure: erasuresOf(settings).count,
         ofMove: moves.count,
         ofRenewal: renewals().count,
         countsNewUsers: newUsersMax > 0,
@@ -188,6 +191,16 @@ const broadcastBytesOf = ({
     max,
     "broadcasts are refused: those of a publisher take too many bytes " +
       "(BELLCAST_BROADCAST_BYTES_PER_PUBLISHER_PER_HOUR_MAX)"
+  )
+
+const erasuresOf = ({
+  membersPerCallerPerHourMax: max
+}: Pick<GatewaySettings["Service"], "membersPerCallerPerHourMax">): Limit =>
+  limitOf(
+    "too-many-changes",
+    max,
+    "erasures are refused: a caller asks for too many of other users " +
+      "(BELLCAST_MEMBERS_PER_CALLER_PER_HOUR_MAX)"
   )
 
 const draftBytes = (): Limit =>

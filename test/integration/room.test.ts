@@ -69,6 +69,7 @@ describe("a service that has no room", { timeout: 60_000 }, () => {
     await becomes(() => room.register("news", `kay${tries++}`), 507)
     assert.equal((await room.subscribe("kay")).status, 507)
     assert.equal((await room.broadcast("news")).status, 202)
+    assert.equal((await call(room.service.url, "DELETE", "/", "kay0")).status, 202)
     // Users get 507: an operator must hear of that.
     await until(room.heartbeat, ({ body }) => body.space === false)
     const metrics = (await call(room.service.url, "GET", "/__metrics__")).body

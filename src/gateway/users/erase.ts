@@ -7,14 +7,14 @@ import { renewables } from "#domain/subscription/tombstone.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
-import type { UserToken } from "#streams/tokens.ts"
 import { registeredChannels, registrationsAtOnce } from "#subscriptions/audience.ts"
 import { Acknowledgement, accepted, endRegistration } from "../channels/registration.ts"
 import type { Call } from "../http/request.ts"
+import { type Refused, refuse } from "../http/response.ts"
 import { forUserInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
 import { changeBytes, isNewcomer, RequestRates } from "../quotas.ts"
-import { changed, changeList, unchanged } from "../write.ts"
+import { changed, changeList, inTurn, unchanged } from "../write.ts"
 
 /** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
 export const userDelete = operation({
@@ -60,38 +60,61 @@ const removeSubscriptions = (call: Call) =>
     )
   })
 
-/** Whether LOG has a subscription or registration of a user. */
-const isKnown = Effect.fnUntraced(function* (user: UserToken) {
-  const { last } = yield* EventLog
-  const found =
-    (yield* last("log", subjects.subscription(user))) ??
-    (yield* last("log", filters.registrationsOf(user)))
-  return found !== undefined
+/** Asks for an erasure, and waits until the buckets show it. */
+const erase = Effect.fnUntraced(function* (call: Call) {
+  const { user } = call.user!
+  const tooMany = refuse("too-many-writes")
+  const subject = subjects.erase(user)
+  const seq = yield* inTurn(subject, user, commandFor(call, subject, tooMany), tooMany)
+  yield* (yield* Watermark).reached(seq, appliedMillis)
+})
+
+/** Conflicts with other processes. Each means that an erasure began, or that one ended. */
+const conflictsMax = 5
+
+/** The sequence of the command that erases the user: stores one, unless one is under way. */
+const commandFor = Effect.fnUntraced(function* (call: Call, subject: string, tooMany: Refused) {
+  const [caller, { user }] = [call.caller!, call.user!]
+  const { append } = yield* EventLog
+  const at = yield* Clock.currentTimeMillis
+  const body = { at, ...(caller.user !== user && { by: caller.id }) }
+  for (let n = 0; n < conflictsMax; n++) {
+    const [asked, subscription, registration] = yield* Effect.all(
+      [
+        lastSeq(subject),
+        lastSeq(subjects.subscription(user)),
+        lastSeq(filters.registrationsOf(user))
+      ],
+      { concurrency: "unbounded" }
+    )
+    // Each erasure leaves a fact in LOG for ever. So a repeat waits for the one that is under way,
+    // and any other counts, also that of a user of whom LOG has nothing but letters.
+    const last = Math.max(subscription, registration)
+    if (asked > last) return asked
+    if (n === 0) yield* countErasure(call, last === 0)
+    const seq = yield* append("log", { subject, type: "user.erase", body, expect: asked }).pipe(
+      Effect.map(({ seq }) => seq),
+      Effect.catchTag("AppendConflict", () => Effect.undefined)
+    )
+    if (seq !== undefined) return seq
+  }
+  return yield* tooMany
+})
+
+/** The sequence of the last message of LOG on a subject; 0: there is none. */
+const lastSeq = Effect.fnUntraced(function* (subject: string) {
+  return (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
 })
 
 /** Fails with 429 where the caller or the address has stored too much. */
-const countErasure = Effect.fnUntraced(function* (call: Call) {
-  const { ofChange } = yield* RequestRates
+const countErasure = Effect.fnUntraced(function* (call: Call, isUnknown: boolean) {
+  const { ofChange, ofErasure } = yield* RequestRates
+  const { user } = call.caller!
+  if (user !== call.user!.user) return yield* ofErasure(user)
   yield* ofChange({
-    user: call.caller!.user,
+    user,
     address: call.request.address,
     bytes: changeBytes,
-    isNewUser: yield* isNewcomer(call, false)
+    isNewUser: isUnknown && (yield* isNewcomer(call, false))
   })
-})
-
-/** Asks for an erasure, and waits until the buckets show it. */
-const erase = Effect.fnUntraced(function* (call: Call) {
-  const [caller, { user }] = [call.caller!, call.user!]
-  const isOther = caller.user !== user
-  // There may be letters to a user of whom LOG has nothing else. A caller who makes up users must
-  // not fill LOG with their erasures, each of which leaves a fact: so these count as changes do.
-  if (!isOther && !(yield* isKnown(user))) yield* countErasure(call)
-  const at = yield* Clock.currentTimeMillis
-  const { seq } = yield* (yield* EventLog).append("log", {
-    subject: subjects.erase(user),
-    type: "user.erase",
-    body: { at, ...(isOther && { by: caller.id }) }
-  })
-  yield* (yield* Watermark).reached(seq, appliedMillis)
 })
