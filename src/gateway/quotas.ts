@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeRate, type Rate } from "#basics/limits.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
+import { OneByOne } from "#clock/one-by-one.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { lastShare, Space, usersShare } from "#nats/watch/space.ts"
 import { type BucketName, bucketStream, keys } from "#streams/buckets.ts"
@@ -279,6 +280,29 @@ const limitOf = (error: keyof typeof windowMillis, max: number, refused: string)
     check: by(rate.wait),
     giveBack: (key, cost) => Effect.sync(() => rate.giveBack(key, cost))
   }
+}
+
+/** How long a write waits for its turn, and is tried again after conflicts, together. */
+export const writeMillis = 5_000
+
+/** Writes of a user that wait for others of the same state. Each holds a request. */
+const waitingMax = 32
+
+const turns = new OneByOne<string>(waitingMax)
+
+/**
+ * Runs one write on a subject of a user at a time: of many at once, each would read the state and
+ * decide again after each of the others. `late`: the response when its turn does not come.
+ */
+export const inTurn = <A, E, R, B, F, S>(
+  subject: string,
+  user: UserToken,
+  write: Effect.Effect<A, E, R>,
+  late: Effect.Effect<B, F | Refused, S>
+) => {
+  const tooMany = Effect.fail(refuse("too-many-at-once"))
+  const turn = { key: subject, owner: user, millis: writeMillis }
+  return turns.run<A, E, R, B, F | Refused, S>(turn, write, { late, tooMany })
 }
 
 /** The number of a user's registrations. */

@@ -4,8 +4,8 @@
 // state are written: a user's subscriptions, and a registration in a channel.
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import { monotonicMillis } from "#clock/clocks.ts"
-import { OneByOne } from "#clock/one-by-one.ts"
 import { byHeaders } from "#domain/broadcast.ts"
 import {
   evolveRegistration,
@@ -33,14 +33,16 @@ import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import type { ErrorCode } from "./http/error-table.ts"
 import type { Call } from "./http/request.ts"
-import { type ApiResponse, type Refused, refuse } from "./http/response.ts"
+import { type ApiResponse, Refused, refuse } from "./http/response.ts"
 import {
   bytesOfChange,
   demandRoom,
   demandRoomIn,
   type Growth,
+  inTurn,
   isNewcomer,
-  RequestRates
+  RequestRates,
+  writeMillis
 } from "./quotas.ts"
 
 type Command = SubscriptionCommand | RegistrationCommand
@@ -189,29 +191,7 @@ interface Write<S, C extends Command, E, R> {
   counted: "nothing" | "change" | "move"
 }
 
-/** How long a write waits for its turn, and is tried again after conflicts, together. */
-const conflictBudgetMillis = 5_000
 const conflictDelayMillis = 10
-
-/** Writes of a user that wait for others of the same state. Each holds a request. */
-const waitingMax = 32
-
-const turns = new OneByOne<string>(waitingMax)
-
-/**
- * Runs one write on a subject of a user at a time: of many at once, each would read the state and
- * decide again after each of the others. `late`: the response when its turn does not come.
- */
-export const inTurn = <A, E, R, B, F, S>(
-  subject: string,
-  user: UserToken,
-  write: Effect.Effect<A, E, R>,
-  late: Effect.Effect<B, F | Refused, S>
-) => {
-  const tooMany = Effect.fail(refuse("too-many-at-once"))
-  const turn = { key: subject, owner: user, millis: conflictBudgetMillis }
-  return turns.run<A, E, R, B, F | Refused, S>(turn, write, { late, tooMany })
-}
 
 /** The response to a write, or 409 when others of the state use up its time. */
 const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
@@ -227,7 +207,7 @@ const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
     includedSeq: 0,
     counted: "nothing"
   }
-  const deadline = (yield* monotonicMillis) + conflictBudgetMillis
+  const deadline = (yield* monotonicMillis) + writeMillis
   const tried = untilStored(write, deadline)
   return yield* inTurn(kind.subject, writer.user!.user, tried, tooManyWrites(kind))
 })
@@ -251,6 +231,8 @@ const untilStored = Effect.fnUntraced(function* <S, C extends Command, E, R>(
     if (expect > write.conflictSeq) {
       const response = yield* attempt(write, state, now, expect)
       if (response !== undefined) return response
+      // The state was behind LOG, and is not any more.
+      if (write.includedSeq > expect) continue
       write.conflictSeq = expect
     }
     if ((yield* monotonicMillis) >= deadline) return yield* tooManyWrites(kind)
@@ -264,7 +246,10 @@ const untilStored = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   }
 })
 
-/** Decides on a state and stores the command. Undefined after a conflict: try again. */
+/**
+ * Decides on a state and stores the command. Undefined after a conflict, and where a state that is
+ * behind LOG leaves nothing to store: try again.
+ */
 const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   write: Write<S, C, E, R>,
   state: S,
@@ -272,7 +257,9 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   expect: number
 ) {
   const { decide, kind } = write
-  const decision = yield* decide(state, now)
+  const decided = yield* Effect.result(decide(state, now))
+  if (storesNothing(decided) && (yield* isBehind(write, expect))) return undefined
+  const decision = yield* Effect.fromResult(decided)
   if (decision._tag === "Unchanged") return decision.response
   const { command, response } = decision
   yield* checkQuotas(write, decision, state)
@@ -280,6 +267,29 @@ const attempt = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   if (seq === undefined) return undefined
   yield* awaitApplied(kind.places, command, seq, kind.refusal)
   return response(kind.evolve(state, command, seq))
+})
+
+/** Whether the response says that there is nothing to change: no append then checks the state. */
+const storesNothing = (
+  decided: Result.Result<Pick<Decision<never, never>, "_tag">, unknown>
+): boolean =>
+  Result.isSuccess(decided)
+    ? decided.success._tag === "Unchanged"
+    : decided.failure instanceof Refused && decided.failure.response.status === 404
+
+/**
+ * Whether LOG has a command that the state lacks: that of a request which ended before the
+ * projection applied it must count. Then the next state includes it. Looks once for each write.
+ */
+const isBehind = Effect.fnUntraced(function* <S, C extends Command, E, R>(
+  write: Write<S, C, E, R>,
+  expect: number
+) {
+  if (write.includedSeq > 0) return false
+  const seq = yield* lastSeq(write.kind.subject)
+  if (seq <= expect || (yield* isShortOf(write.kind, seq))) return false
+  write.includedSeq = seq
+  return true
 })
 
 /**
@@ -385,11 +395,21 @@ const demandStored = Effect.fnUntraced(function* ({ bucket, key }: Place, seq: n
  * The sequence of the last command on the subject, once the bucket shows what it changed; 0: LOG
  * has none; undefined: the bucket has no room.
  */
-const lastApplied = Effect.fnUntraced(function* <S, C extends Command>({
-  places: [{ bucket }],
-  subject
-}: Kind<S, C>) {
-  const seq = (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
+const lastApplied = Effect.fnUntraced(function* <S, C extends Command>(kind: Kind<S, C>) {
+  const seq = yield* lastSeq(kind.subject)
+  return (yield* isShortOf(kind, seq)) ? undefined : seq
+})
+
+/** The sequence of the last message of LOG on a subject; 0: there is none. */
+export const lastSeq = Effect.fnUntraced(function* (subject: string) {
+  return (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
+})
+
+/** Waits until a command is applied. Returns whether the bucket has no room for what it changed. */
+const isShortOf = Effect.fnUntraced(function* (
+  { places: [{ bucket }] }: Pick<Kind<never, never>, "places">,
+  seq: number
+) {
   const { short = [] } = yield* (yield* Watermark).reached(seq, appliedMillis)
-  return short.includes(bucket) ? undefined : seq
+  return short.includes(bucket)
 })

@@ -13,8 +13,8 @@ import type { Call } from "../http/request.ts"
 import { type Refused, refuse } from "../http/response.ts"
 import { forUserInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
-import { changeBytes, isNewcomer, RequestRates } from "../quotas.ts"
-import { changed, changeList, inTurn, unchanged } from "../write.ts"
+import { changeBytes, inTurn, isNewcomer, RequestRates } from "../quotas.ts"
+import { changed, changeList, lastSeq, unchanged } from "../write.ts"
 
 /** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
 export const userDelete = operation({
@@ -99,11 +99,6 @@ const commandFor = Effect.fnUntraced(function* (call: Call, subject: string, too
     if (seq !== undefined) return seq
   }
   return yield* tooMany
-})
-
-/** The sequence of the last message of LOG on a subject; 0: there is none. */
-const lastSeq = Effect.fnUntraced(function* (subject: string) {
-  return (yield* (yield* EventLog).last("log", subject))?.seq ?? 0
 })
 
 /** Fails with 429 where the caller or the address has stored too much. */
