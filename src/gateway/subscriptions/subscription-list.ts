@@ -1,13 +1,13 @@
 // GET and DELETE /subscriptions: the subscriptions of the caller, filtered, sorted and in pages.
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Semaphore from "effect/Semaphore"
+import { FairSemaphore } from "#clock/fair-semaphore.ts"
 import { mapInTurns } from "#clock/map-in-turns.ts"
 import { nextTimestamp, type SubscriptionList } from "#domain/subscription/subscription.ts"
 import { renewables } from "#domain/subscription/tombstone.ts"
 import { stamp, unmet } from "../http/preconditions.ts"
 import type { Call } from "../http/request.ts"
-import { checked, jsonResponse, ok } from "../http/response.ts"
+import { checked, jsonResponse, ok, refuse } from "../http/response.ts"
 import { noStore } from "../http/response-headers.ts"
 import { project, rowsOf, textOf, tombstoneRowsOf } from "../listing/field.ts"
 import { limitOf, nextPage, spendToken } from "../listing/page.ts"
@@ -22,7 +22,23 @@ import { ListedObject, Tombstone, tombstone } from "./form.ts"
 const limitMax = 10_000
 
 /** The most parsed lists in memory. The largest take 5 MB each; hundreds would take 2 GB. */
-const listsAtOnce = Semaphore.makeUnsafe(32)
+export const listsAtOnce = 32
+/** How long a list waits for its turn. */
+const turnMillis = 10_000
+
+const turns = new FairSemaphore<string>(listsAtOnce)
+
+/**
+ * Reads a list when it is its turn. Where any name makes a user, those of an address take turns
+ * with each other.
+ */
+export const inTurn = <A, E, R>(
+  { caller, request }: Pick<Call, "caller" | "request">,
+  list: Effect.Effect<A, E, R>
+) => {
+  const owner = caller!.verified ? caller!.user : request.address
+  return turns.withPermitWithin(owner, turnMillis, list, Effect.fail(refuse("unavailable")))
+}
 
 const objects = Schema.Struct({ data: Schema.Array(ListedObject) })
 
@@ -40,14 +56,17 @@ export const listGet = operation({
     "Pragma"
   ],
   read: readQuery(false),
-  run: Effect.fnUntraced(function* ({ listing, preconditions }: ListInput, call: Call) {
-    const list = yield* listOf(call.caller!.user)
-    // Parsing the largest list takes half of the time that one turn of the event loop may take.
-    yield* Effect.yieldNow
-    const target = { timestamp: list.lastModified, exists: true }
-    yield* checked(unmet(preconditions, target, "read"))
-    return yield* responseOf(list, listing, call)
-  }, listsAtOnce.withPermit),
+  run: Effect.fnUntraced(
+    function* ({ listing, preconditions }: ListInput, call: Call) {
+      const list = yield* listOf(call.caller!.user)
+      // Parsing the largest list takes half of the time that one turn of the event loop may take.
+      yield* Effect.yieldNow
+      const target = { timestamp: list.lastModified, exists: true }
+      yield* checked(unmet(preconditions, target, "read"))
+      return yield* responseOf(list, listing, call)
+    },
+    (list, _, call) => inTurn(call, list)
+  ),
   doc: {
     summary: "List the caller's subscriptions, newest first",
     parameters: ["listing", "fields", "preconditions"],
