@@ -114,6 +114,7 @@ const checkAlways = (response: HttpResponse, { method }: Request) => {
     status >= 500 || (status === 409 && json?.error_code === "too-many-writes") || status === 429
   if (tryLater) expect(response.headers["retry-after"]).toMatch(/^\d+$/)
   else expect(response.headers["retry-after"]).toBeUndefined()
+  if (status >= 400) expect(response.headers["cache-control"]).toBe("no-cache, no-store")
 }
 
 export const check = (response: HttpResponse, request: Request, expected: Expected): void => {

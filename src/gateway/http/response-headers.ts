@@ -10,11 +10,23 @@ import type { ApiRequest } from "./request.ts"
 import { type ApiResponse, type ErrorDetail, errorIn } from "./response.ts"
 import { type Endpoint, operationOf } from "./routing.ts"
 
-/** Headers of every response. */
-export const constantHeaders = {
+/**
+ * For data that the user's next request may change. Without this header a cache may reuse a
+ * response with Last-Modified for a tenth of its age (RFC 9111 section 4.2.2).
+ */
+export const noStore = { "Cache-Control": "no-cache, no-store" } as const
+
+const secure = {
   "X-Content-Type-Options": "nosniff",
   "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 }
+
+/**
+ * Headers of every response, unless it has its own. Without them a cache may keep 404, 405 and 410
+ * (RFC 9110 section 15.1), and what is missing now may be there a moment later.
+ */
+export const headersOfEvery = (status: number): Readonly<Record<string, string>> =>
+  status >= 400 ? { ...secure, ...noStore } : secure
 
 /** The values that the common headers depend on. */
 interface HeaderContext {
@@ -33,7 +45,7 @@ export const addCommonHeaders = (
 ): ApiResponse => {
   const { now, retryAfterSeconds, rootUrl, settings } = context
   const headers: Record<string, string> = {
-    ...constantHeaders,
+    ...headersOfEvery(response.status),
     ...corsHeaders(request, settings.corsOrigins, endpoint, response.status)
   }
   // Headers that replace the response's own: the end of service outranks a deprecation.
@@ -69,12 +81,6 @@ export const isTryLater = ({ error, status }: Pick<ApiResponse, "error" | "statu
 /** The end of service in milliseconds since the epoch. A date means its midnight, local time. */
 export const endOfService = (eos: string): number =>
   new Date(/^\d{4}-\d{2}-\d{2}$/.test(eos) ? `${eos}T00:00:00` : eos).getTime()
-
-/**
- * For data that the user's next request may change. Without this header a cache may reuse a
- * response with Last-Modified for a tenth of its age (RFC 9111 section 4.2.2).
- */
-export const noStore = { "Cache-Control": "no-cache, no-store" } as const
 
 /** Lets clients cache a response for some seconds. */
 export const expiringIn = (seconds: number, now: number): Record<string, string> => ({

@@ -8,7 +8,7 @@ import * as Semaphore from "effect/Semaphore"
 import { makeShares } from "#basics/limits.ts"
 import { reasonPhrase } from "../http/error-table.ts"
 import type { ApiResponse, Write } from "../http/response.ts"
-import { constantHeaders } from "../http/response-headers.ts"
+import { headersOfEvery } from "../http/response-headers.ts"
 
 const json = "application/json; charset=UTF-8"
 
@@ -56,8 +56,8 @@ const write = (
   else endLater(request, response, content)
 }
 
-const headersOf = ({ headers }: ApiResponse, text: Text) => ({
-  ...constantHeaders,
+const headersOf = ({ headers, status }: ApiResponse, text: Text) => ({
+  ...headersOfEvery(status),
   ...(text === undefined
     ? {}
     : { "Content-Type": json, "Content-Length": Buffer.byteLength(text) }),
@@ -109,7 +109,7 @@ export const sendEvents = (
       unread.remove(socket)
     })
     if (socket.readableEnded) close()
-    response.writeHead(status, reasonPhrase(status), { ...constantHeaders, ...headers })
+    response.writeHead(status, reasonPhrase(status), { ...headersOfEvery(status), ...headers })
     response.flushHeaders()
     const flushed = Latch.makeUnsafe(true)
     return events(writeTo(response, unread, account, flushed)).pipe(

@@ -10,7 +10,7 @@ import { accountOf, plainAddress } from "../client-address.ts"
 import { reasonPhrase } from "../http/error-table.ts"
 import { createServer } from "../http/node-http.ts"
 import { type ApiResponse, parserErrorResponse } from "../http/response.ts"
-import { constantHeaders } from "../http/response-headers.ts"
+import { headersOfEvery } from "../http/response-headers.ts"
 
 /** How long the head of a request may take to arrive, also when no byte arrives. */
 const headersMillis = 10_000
@@ -240,7 +240,7 @@ export const refuseOn = (socket: Duplex, response: ApiResponse): void => {
 
 const textOf = ({ body, headers, status }: ApiResponse): string => {
   const text = JSON.stringify(body ?? null)
-  const all = { ...constantHeaders, ...headers }
+  const all = { ...headersOfEvery(status), ...headers }
   const head = [
     `HTTP/1.1 ${status} ${reasonPhrase(status)}`,
     ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),

@@ -122,6 +122,7 @@ export const testWire = (login: Login): void => {
       const response = await raw(service, text)
       const [head = "", body = ""] = response.split("\r\n\r\n")
       expect(head).toMatch(/^Date: .* GMT\r$/m)
+      expect(head).toMatch(/^Cache-Control: no-cache, no-store\r$/m)
       return {
         status: Number(head.split(" ")[1]),
         body: JSON.parse(body) as unknown,
