@@ -125,17 +125,15 @@ const add = (responses: Responses, text: string): void => {
 /** Whether an entry only reads: then a batch may drop its response. */
 const isSafe = ({ method }: Entry): boolean => method === "GET" || method === "HEAD"
 
-/** Runs an entry, and follows a redirect once. */
+/** Runs an entry, and follows a redirect of routing once. */
 const runEntry = Effect.fnUntraced(function* (entry: Entry, call: Call) {
   const { handleRequest } = yield* Gateway
   const { target } = entry
   const body = entry.body()
   const response = yield* handleRequest(requestOf(call, entry, target, body))
-  const location = response.status === 307 ? response.headers["Location"] : undefined
-  if (location === undefined) return { target, response }
-  // Ignore the origin of the Location: an entry may choose it by its own Host header.
-  const moved = location.replace(/^[a-z]+:\/\/[^/]+/, "")
-  return { target: moved, response: yield* handleRequest(requestOf(call, entry, moved, body)) }
+  const { movedTo } = response
+  if (movedTo === undefined) return { target, response }
+  return { target: movedTo, response: yield* handleRequest(requestOf(call, entry, movedTo, body)) }
 })
 
 /** The request of an entry. The headers of the batch are defaults for those of the entry. */

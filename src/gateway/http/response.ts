@@ -23,6 +23,8 @@ export interface ApiResponse {
   readonly events?: (write: Write) => Effect.Effect<void>
   /** Unset on success. */
   readonly error?: ErrorCode
+  /** The target that routing leads to, which a batch follows. No other redirect is one of ours. */
+  readonly movedTo?: string
   /** The id of a broadcast that was accepted, for the log. */
   readonly broadcast?: number
   /** The number of entries of a batch, for the log. */

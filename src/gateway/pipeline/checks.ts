@@ -92,7 +92,8 @@ export const redirect = (
   const caching = why === "slash" ? expiringIn(slashRedirectSeconds, now) : {}
   const location = `${origin}${to}`
   const body = { code: 307, message: "Temporary Redirect", location }
-  return Effect.succeed(ok(body, { Location: location, ...caching }, 307))
+  const response = ok(body, { Location: location, ...caching }, 307)
+  return Effect.succeed({ ...response, movedTo: to })
 }
 
 /** Step 6: Accept and Content-Type. */

@@ -80,6 +80,23 @@ it("a failed login returns to the page of this browser, with an error for the to
   expect(end).toMatch(/#token=eyJ/)
 })
 
+it("a batch follows no login, and no log line has its token", async () => {
+  const { cookies, location } = await returned()
+  const path = `/openid/openid/token${location.search}`
+  const cookie = [...cookies].map((pair) => pair.join("=")).join("; ")
+  const body = JSON.stringify({ requests: [{ path, headers: { cookie } }] })
+  const headers = { "content-type": "application/json" }
+  const batch = await fetch(`${service.url}/batch`, { method: "POST", headers, body })
+  const [entry] = ((await batch.json()) as { responses: ReadonlyArray<Entry> }).responses
+  expect(entry).toMatchObject({ path: "/v1/openid/openid/token", status: 307 })
+  const [, token] = /#token=(.+)/.exec(entry!.headers["Location"]!) ?? []
+  expect(token).toMatch(/^eyJ/)
+  expect(service.output()).not.toContain(token)
+})
+interface Entry {
+  readonly headers: Readonly<Record<string, string>>
+}
+
 it("the log says for whom a token is that the policy does not accept", async () => {
   const { cookies, location } = await returned("", "openid-strict")
   const response = await get(location.href, cookies, "application/json")
