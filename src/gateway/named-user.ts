@@ -45,11 +45,18 @@ export const userInPath = Effect.fnUntraced(function* ({ params }: Call) {
 
 /** The operation for the user in the path instead of for the caller. */
 export const forUserInPath = <I, R>(
-  operation: Operation<I, R>,
+  { read, ...operation }: Operation<I, R>,
   summary: string
 ): Operation<I, R | Identity> => ({
   ...operation,
   access: "users",
+  ...(read && {
+    // An impossible id is an error of `run`, after all of those that this finds.
+    read: (call, errors) =>
+      Effect.flatMap(Identity, ({ userOf }) =>
+        read({ ...call, user: userOf(call.params["user"] ?? "") ?? call.user }, errors)
+      )
+  }),
   run: (input, call) =>
     Effect.flatMap(userInPath(call), (user) => operation.run(input, { ...call, user })),
   doc: { ...operation.doc, summary }

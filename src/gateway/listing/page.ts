@@ -1,6 +1,6 @@
 // Pages of a list: the URL of the next one, and the token in it, which names the place where that
-// page begins. A token is opaque to clients and signed for one user and one list. A DELETE may use
-// a token only once, and notes that in the bucket `cache` for all gateways.
+// page begins. A token is opaque to clients and signed for one caller and one list. A DELETE may
+// use a token only once, and notes that in the bucket `cache` for all gateways.
 import { randomUUID } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -99,16 +99,15 @@ export const pageTokenOf = (text: string): PageToken | undefined => {
 const purpose = "bellcast page token"
 
 /**
- * The HMAC-SHA256 of a token, its user and its list, with a key derived from the user id secret. A
- * user has several names in paths.
+ * The HMAC-SHA256 of a token, its caller and its list, with a key derived from the user id secret.
+ * A user has several names in paths, and one pseudonym.
  */
 const signatureOf = (
   secret: string,
-  { caller, endpoint, params }: Call,
+  { caller, endpoint, params, user }: Call,
   signed: string
 ): string => {
-  const { user: _, ...named } = params
-  const list = JSON.stringify([caller!.user, endpoint, named])
+  const list = JSON.stringify([caller!.user, endpoint, { ...params, user: user!.user }])
   return hmacFor(secret, purpose)(`${list}.${signed}`, "base64url")
 }
 

@@ -62,6 +62,18 @@ export const users: ReadonlyArray<Case> = [
       expect((await api.list()).json.data).toEqual([])
     }
   }),
+  define({
+    name: "refuses a page token of another user",
+    given: async (api) => {
+      for (const name of ["a", "b"]) await api.stored(name, {}, `${api.me}2`)
+      await api.stored("c")
+      const first = await api.send(logout(api, "?_limit=1", api.userId(`${api.me}2`)))
+      return new URL(String(first.headers["next-page"])).search
+    },
+    request: (api, search) => logout(api, String(search)),
+    expected: { status: 400, errno: 107, details: ["querystring:null"] },
+    also: async (_, api) => expect((await api.list()).json.data).toHaveLength(1)
+  }),
   define<StoredObject>({
     name: "removes nothing of a user when the precondition fails",
     given: (api) => api.stored(),
