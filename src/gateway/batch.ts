@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isObject, type JsonObject } from "#basics/json.ts"
+import { Settings } from "#config"
 import { maxHeaderSize } from "./http/node-http.ts"
 import { type ApiRequest, BodyTooLarge, type Call, readBody } from "./http/request.ts"
 import {
@@ -13,6 +14,7 @@ import {
   errorResponse,
   jsonResponse
 } from "./http/response.ts"
+import { isTryLater } from "./http/response-headers.ts"
 import { decodePercent, withoutSlashes } from "./http/routing.ts"
 import { versionPrefix } from "./http/version.ts"
 import { Gateway, operation } from "./operation.ts"
@@ -70,7 +72,7 @@ export const batchPost = operation({
   takesJson: "always",
   read: (call, errors) => readBatch(call, errors),
   run: Effect.fnUntraced(function* (entries, call) {
-    const responses: Responses = { texts: [], bytes: 0, isFull: false }
+    const responses: Responses = { texts: [], bytes: 0, full: undefined }
     for (const entry of entries) {
       // Let other requests run between the entries.
       yield* Effect.yieldNow
@@ -98,23 +100,37 @@ interface Responses {
   readonly texts: Array<string>
   bytes: number
   /**
-   * Set at the first response that does not fit. No later entry runs: it may depend on this one.
+   * The error that the first response that does not fit, and all behind it, get instead. No later
+   * entry runs: it may depend on this one.
    */
-  isFull: boolean
+  full: Full | undefined
 }
+type Full = "response-too-large" | "too-many-at-once" | "unavailable"
 
 /** Runs an entry and adds its response. Returns the response instead when the batch must stop. */
 const addResponse = Effect.fnUntraced(function* (responses: Responses, entry: Entry, call: Call) {
-  const tooLarge = () => textOf(entry.target, entry, errorResponse("response-too-large"))
-  if (responses.isFull) return void add(responses, tooLarge())
+  if (responses.full !== undefined)
+    return void add(responses, yield* refused(entry, responses.full))
   const { response, target } = yield* runEntry(entry, call)
   if (response.aborts) return response
   const text = textOf(target, entry, response)
   const bytes = Buffer.byteLength(text)
-  responses.isFull =
-    responses.bytes + bytes > responseBytesMax || !call.request.reserveResponseBytes(bytes)
+  responses.full =
+    responses.bytes + bytes > responseBytesMax
+      ? "response-too-large"
+      : call.request.reserveResponseBytes(bytes)
   // Always include the response to a write, even beyond the limit.
-  return void add(responses, responses.isFull && isSafe(entry) ? tooLarge() : text)
+  const isShown = responses.full === undefined || !isSafe(entry)
+  return void add(responses, isShown ? text : yield* refused(entry, responses.full!))
+})
+
+/** The response to an entry for whose own there is no room. */
+const refused = Effect.fnUntraced(function* (entry: Entry, code: Full) {
+  const { retryAfterSeconds } = yield* Settings
+  const response = errorResponse(code)
+  const later = isTryLater(response) ? { "Retry-After": String(retryAfterSeconds) } : {}
+  const headers = { ...response.headers, ...later }
+  return textOf(entry.target, entry, { ...response, headers })
 })
 
 const add = (responses: Responses, text: string): void => {

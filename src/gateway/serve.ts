@@ -98,7 +98,7 @@ const requestOfLine = (method: string, target: string, port: number): ApiRequest
   received: {},
   hasBody: false,
   body: () => Effect.succeed(new Uint8Array()),
-  reserveResponseBytes: () => true,
+  reserveResponseBytes: () => undefined,
   batched: false,
   address: "",
   fromTrustedProxy: false,

@@ -22,10 +22,10 @@ export interface ApiRequest {
     bytesMax: number
   ) => Effect.Effect<Uint8Array, BodyTooLarge | BodyBroken | BodyCrowded>
   /**
-   * Reserves memory for a part of a response, until the response is sent. False when the client's
-   * address, or all addresses together, have reached their limit.
+   * Reserves memory for a part of a response, until the response is sent. The error when the
+   * client's address, or all addresses together, have reached their limit.
    */
-  readonly reserveResponseBytes: (bytes: number) => boolean
+  readonly reserveResponseBytes: (bytes: number) => "too-many-at-once" | "unavailable" | undefined
   /** Whether the request is an entry of a batch. */
   readonly batched: boolean
   /** The key of limits per address: the IPv4 address or the IPv6 /64; "" without an address. */

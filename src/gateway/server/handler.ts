@@ -134,12 +134,13 @@ const requestOf = (
     hasBody: headers["transfer-encoding"] !== undefined || (length !== undefined && length !== "0"),
     body: (bytesMax) => readBytes(request, response, bytesMax, bodies, address),
     reserveResponseBytes: (bytes) => {
-      const isReserved = batches.take(address, bytes)
-      if (!isReserved) return false
+      const ofAddress = batches.of(address) + bytes
+      if (!batches.take(address, bytes))
+        return ofAddress > batchBytesPerAddressMax ? "too-many-at-once" : "unavailable"
       // Node.js warns of more than ten listeners, and a batch reserves for each of its entries.
       if (reserved === 0) response.once("close", () => batches.give(address, reserved))
       reserved += bytes
-      return true
+      return undefined
     },
     batched: false,
     address,

@@ -91,7 +91,7 @@ const arrived = (
   source,
   hasBody: body.length > 0,
   body: (max) => (body.length > max ? Effect.fail(new BodyTooLarge()) : Effect.succeed(body)),
-  reserveResponseBytes: () => true,
+  reserveResponseBytes: () => undefined,
   batched: false,
   // Limits per address hold for each source.
   address: `nats:${source}`,
