@@ -2,6 +2,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
 import { States } from "#broadcasts/states.ts"
 import { type NotBuilt, requireScripts } from "#browser/serving/files.ts"
 import { Settings } from "#config"
@@ -50,14 +51,16 @@ export const gatewayLayer = Layer.effectDiscard(
       refuse: (socket) => refuseOn(socket, tooMany),
       refused: turnAway
     })
+    // Each drain may take 10 s: one after the other they would exceed the bound of the stop.
+    const drains = yield* Scope.fork(yield* Effect.scope, "parallel")
     apiPort.current = yield* Effect.acquireRelease(listen(server, host, port), () =>
       Effect.andThen(leave, close(server, sockets))
-    )
+    ).pipe(Scope.provide(drains))
     const warn = makeRateLimitedLog("a connection could not be accepted")
     const runLog = Effect.runForkWith(context)
     // Without a listener an error such as EMFILE would end the process.
     server.on("error", (cause) => runLog(warn({ err: cause })))
-    yield* serveNats
+    yield* Scope.provide(serveNats, drains)
   })
 ).pipe(Layer.provide(pipelineLayer), Layer.provide([GatewaySettings.layer, States.layer]))
 

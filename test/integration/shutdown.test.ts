@@ -4,8 +4,10 @@ import { fewPermits } from "../support/broadcast-states.ts"
 import { call, finished, publish, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { type Service, startService } from "../support/service.ts"
 import { spawnPushService } from "../support/spawn-push-service.ts"
+import { idOf, tokenOf } from "../support/users.ts"
 
 let nats: TestNats
 let idle: Service | undefined
@@ -46,6 +48,39 @@ it("tells load balancers on SIGTERM, and serves new connections until its port c
   assert.equal((await ask("POST", "/channels/leaving")).status, 202)
   assert.equal(await stopped, 0)
   assert.isAtLeast(performance.now() - began, 4_000)
+})
+
+it("closes its port on SIGTERM while it finishes a request on NATS", {
+  timeout: 60_000
+}, async () => {
+  await using admin = await connectAdmin(nats.url)
+  const stage = await startService({ natsUrl: nats.url })
+  await stage.stop()
+  const env = {
+    BELLCAST_CHANNEL_WRITE_PRINCIPALS: "news=nats:billing",
+    BELLCAST_USER_WRITE_PRINCIPALS: "nats:billing"
+  }
+  await using service = await startService({ natsUrl: nats.url, roles: "gateway", env })
+  // No projection runs, for which the request waits 5 s.
+  const body = JSON.stringify({ channel: "news", user: idOf("ann") })
+  let isAnswered = false
+  const request = admin.nc.request("bellcast.api.billing.member-put", body, { timeout: 15_000 })
+  void request.finally(() => {
+    isAnswered = true
+  })
+  const last_by_subj = `bellcast.cmd.registration.news.${tokenOf("ann")}`
+  await until(
+    () => admin.jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj }).catch(() => null),
+    (stored) => stored !== null
+  )
+  const stopped = service.stop()
+  await until(
+    () => call(service.url, "GET", "/__lbheartbeat__").catch(() => undefined),
+    (answer) => answer === undefined
+  )
+  assert.isFalse(isAnswered)
+  assert.equal((await request).headers?.get("Nats-Service-Error-Code"), "503")
+  assert.equal(await stopped, 0)
 })
 
 it("finishes what is in hand on SIGTERM, exits 0, and sends nothing twice", {
