@@ -144,7 +144,6 @@ const readBound: Read = (reading, { name, text }, { now, removes }) => {
 }
 
 const readLimit: Read = (reading, { text }, { removes }) => {
-  if (text === "") return undefined
   const limit = numberOf(jsonOrText(text))
   if (limit === undefined) return "Must be a whole number that is not negative"
   if (removes && limit < 1) return "Must be at least 1 where objects are removed"
@@ -168,7 +167,6 @@ const readOrder: Read = (reading, { text }) => {
 }
 
 const readToken: Read = (reading, { text }) => {
-  if (text === "") return undefined
   reading.token = pageTokenOf(text)
   return reading.token === undefined ? invalidToken : undefined
 }
@@ -202,7 +200,7 @@ const readerOf = (name: string): Read =>
 const readParameter: Read = (reading, parameter, rules) => {
   const { isRepeated, name, text } = parameter
   if (isRepeated && once.has(name)) return "Must be given once"
-  if (text === "" && (rules.removes || neverEmpty.has(name))) return "Must not be empty"
+  if (text === "") return "Must not be empty"
   return readerOf(name)(reading, parameter, rules)
 }
 
@@ -236,7 +234,9 @@ export const readListing = (
     addError(null, `The query string must not have more than ${parametersMax} parameters`)
     return reading
   }
-  for (const parameter of parametersOf(pairs)) {
+  // Any other empty value counts as none, before its name counts as given twice.
+  const isRead = ([name, text]: Pair) => text !== "" || rules.removes || neverEmpty.has(name)
+  for (const parameter of parametersOf(pairs.filter(isRead))) {
     const { name } = parameter
     const wrong =
       name.length > nameCharsMax

@@ -63,6 +63,16 @@ export const listing: ReadonlyArray<Case> = [
       headers: { "Cache-Control": "no-cache, no-store", "Next-Page": null, "Total-Records": "0" }
     }
   }),
+  ...["s=", "has_n=", "like_endpoint=", "in_id=", "gt_last_modified=", "_limit=", "n=&n="].map(
+    (query) =>
+      define({
+        name: `takes an empty value for none: ?${query}`,
+        given: zoo,
+        request: { method: "GET", path: `/subscriptions?has_n=true&${query}` },
+        expected: { status: 200 },
+        also: (response) => expect(letters(response)).toHaveLength(4)
+      })
+  ),
   ...[
     ["_since=0", "-edca"],
     ["_since=null", "-edca"],
