@@ -10,6 +10,7 @@ import { natsPolicy, policyOf } from "#domain/publisher.ts"
 import { Identity } from "#identity/identity.ts"
 import { Health } from "#monitoring/health.ts"
 import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
+import { accountOf, clientOf } from "./client-address.ts"
 import type { ApiRequest } from "./http/request.ts"
 import { Gateway } from "./operation.ts"
 import { pipelineLayer } from "./pipeline/pipeline.ts"
@@ -39,11 +40,11 @@ export const gatewayLayer = Layer.effectDiscard(
     const { handleRequest } = yield* Gateway
     const context = yield* Effect.context()
     const { handle, isTrusted, leave, tooMany, turnAway } = yield* makeHandler
-    const respondToLine = (method: string, target: string) =>
-      Effect.runPromiseWith(context)(
-        handleRequest(requestOfLine(method, target, apiPort.current ?? port))
-      )
-    const server = makeServer(handle, respondToLine)
+    const server = makeServer(handle, ({ forwarded, method, peer, target }) => {
+      const address = accountOf(clientOf(peer, forwarded, isTrusted))
+      const request = requestOfLine(method, target, address, apiPort.current ?? port)
+      return Effect.runPromiseWith(context)(handleRequest(request))
+    })
     const sockets = boundConnections(server, {
       max: connectionsMax,
       perAddressMax: connectionsPerAddressMax,
@@ -94,7 +95,12 @@ const warnOfRights = Effect.fnUntraced(function* (
 })
 
 /** The request of which Node.js hands over only the first line. */
-const requestOfLine = (method: string, target: string, port: number): ApiRequest => ({
+const requestOfLine = (
+  method: string,
+  target: string,
+  address: string,
+  port: number
+): ApiRequest => ({
   method,
   target,
   headers: {},
@@ -103,7 +109,7 @@ const requestOfLine = (method: string, target: string, port: number): ApiRequest
   body: () => Effect.succeed(new Uint8Array()),
   reserveResponseBytes: () => undefined,
   batched: false,
-  address: "",
+  address,
   fromTrustedProxy: false,
   port,
   isRepeated: () => false

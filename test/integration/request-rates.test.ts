@@ -1,6 +1,7 @@
 // One client that sends or stores too much gets 429; others, and probes, are served.
 import { afterAll, assert, beforeAll, it } from "vitest"
 import { type Answer, call } from "../support/client.ts"
+import { open, request } from "../support/hostile/socket.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { type Service, startService } from "../support/service.ts"
@@ -58,6 +59,23 @@ it("limits an address, whoever sends and whatever the path, but for probes", asy
   for (const path of ["/__lbheartbeat__", "/__heartbeat__"])
     assert.notEqual((await read(undefined, address, path)).status, 429, path)
   assert.equal((await read("cid", "198.51.100.8")).status, 200)
+})
+
+it("limits an address that sends methods which Node.js does not know, and no other", async () => {
+  const statusOf = async (method: string, from: string) => {
+    const client = await open({ port: service.port, from })
+    client.socket.write(request(`${method} /v1/tea`, []))
+    await client.answered(10_000)
+    client.socket.destroy()
+    return client.received().split(" ")[1]
+  }
+  for (const method of ["BREW", "CONNECT"]) {
+    const address = method === "BREW" ? "127.0.0.2" : "127.0.0.3"
+    for (let i = 0; i < perAddress; i++) assert.equal(await statusOf(method, address), "404")
+    assert.equal(await statusOf(method, address), "429")
+    assert.equal(await statusOf("GET", address), "429")
+    assert.equal(await statusOf(method, "127.0.0.4"), "404")
+  }
 })
 
 it("counts the entries of a batch like requests", async () => {

@@ -23,8 +23,17 @@ const keepAliveMillis = 75_000
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void
 
+/** The first line of a request, and who sends it. */
+export interface RequestLine {
+  readonly method: string
+  readonly target: string
+  readonly peer: string | undefined
+  /** X-Forwarded-For, where Node.js has read the headers. */
+  readonly forwarded?: string | undefined
+}
+
 /** The response to a method that Node.js does not know, or to CONNECT. */
-type RespondToLine = (method: string, target: string) => Promise<ApiResponse>
+type RespondToLine = (line: RequestLine) => Promise<ApiResponse>
 
 /** A server that does not listen yet. `handle` gets every request, also one with `Expect`. */
 export const makeServer = (handle: Handle, respondToLine: RespondToLine): Server => {
@@ -176,7 +185,7 @@ const refuseBroken = (error: ParseError, socket: Socket, respondToLine: RespondT
   const line = lineOf(error)
   const refuse = () => {
     if (line === undefined) refuseOn(socket, parserErrorResponse(code ?? ""))
-    else refuseLine(socket, respondToLine(...line))
+    else refuseLine(socket, respondToLine({ ...line, peer: socket.remoteAddress }))
   }
   const unanswered = unansweredOn(socket)
   const newest = unanswered.at(-1)
@@ -190,23 +199,25 @@ const lineOf = ({
   bytesParsed = 0,
   code,
   rawPacket
-}: ParseError): readonly [method: string, target: string] | undefined => {
+}: ParseError): Pick<RequestLine, "method" | "target"> | undefined => {
   if (code !== "HPE_INVALID_METHOD" || rawPacket === undefined) return undefined
   const line = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP\/1\.[01]\r\n/
   const [, method, target] = line.exec(rawPacket.toString("latin1")) ?? []
   // Further bytes were parsed: the error is in a later request of the same packet.
   const isFirst = method !== undefined && bytesParsed <= method.length
-  return isFirst && target !== undefined ? [method, target] : undefined
+  return isFirst && target !== undefined ? { method, target } : undefined
 }
 
 const refuseConnect = (
-  { method = "", url = "" }: IncomingMessage,
+  { headers, method = "", url: target = "" }: IncomingMessage,
   socket: Socket,
   respondToLine: RespondToLine
 ) => {
   // Node.js removed its error handler from the socket: a reset now would end the process.
   guardSocket(socket)
-  afterResponses(socket, () => refuseLine(socket, respondToLine(method, url)))
+  const forwarded = headers["x-forwarded-for"] as string | undefined
+  const line = { method, target, peer: socket.remoteAddress, forwarded }
+  afterResponses(socket, () => refuseLine(socket, respondToLine(line)))
 }
 
 /** Runs `refuse` after the responses to earlier requests, in the place of the next response. */
