@@ -33,7 +33,8 @@ const makeIsErased = ({ model, recorded }: Look) => {
   const isErased = (seq: number): boolean => {
     const subject = noted.get(seq)?.subject ?? ""
     const [kind, last] = [subject.split(".").slice(0, 3).join("."), subject.split(".").at(-1)!]
-    if (kind === "bellcast.evt.rejected") return isErased(Number(last))
+    if (kind === "bellcast.evt.rejected" || kind === "bellcast.evt.taken")
+      return isErased(Number(last))
     if (kind === "bellcast.evt.state") return letters.has(Number(last))
     // One message for each channel takes the place of the former one.
     if (kind === "bellcast.cmd.begun" || kind === "bellcast.evt.summed") return true
