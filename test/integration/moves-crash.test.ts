@@ -103,7 +103,13 @@ const failing = (random: Random) =>
           /moved|registration.delete/.test(what[1].type) && random(8) === 0
             ? lost
             : log.append(...what)
-        return EventLog.of({ ...log, append: append as typeof log.append })
+        const once = (...what: Parameters<typeof log.once>) =>
+          what[1].type === "subscription.taken" && random(4) === 0 ? lost : log.once(...what)
+        return EventLog.of({
+          ...log,
+          append: append as typeof log.append,
+          once: once as typeof log.once
+        })
       })
     )
   )
