@@ -94,7 +94,9 @@ describe("what is written", () => {
 
   it("takes a language tag as it is typed, or none", () => {
     assert.equal(localeOf(" pt_br "), "pt-BR")
-    for (const typed of ["", "German language", "d"]) assert.isUndefined(localeOf(typed))
+    assert.equal(localeOf("de-x-formal"), "de-x-formal")
+    for (const typed of ["", "German", "Deutsch-DE", "German language", "d", "i-klingon"])
+      assert.isUndefined(localeOf(typed))
   })
 })
 

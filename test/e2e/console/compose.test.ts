@@ -265,6 +265,21 @@ for (const [name, { package: packageName, path, start }] of Object.entries(brows
       })
     })
 
+    it("takes a variant of a language by its tag, and no name of a language", async () => {
+      await desk.write(`Formal ${name}`)
+      await desk.press("Add a language")
+      const field = await desk.page.waitForSelector(".add-locale input")
+      await field!.type("German\n")
+      await desk.becomes(".add-locale", /This is no language/)
+      await field!.click({ count: 3 })
+      await field!.type("de-x-formal\n")
+      await desk.page.waitForSelector("[name=title][lang=de-x-formal]")
+      await desk.type("title", "Sehr geehrte")
+      await desk.store()
+      await desk.page.reload()
+      await desk.becomes(".locales", /de-x-formal/)
+    })
+
     it("breaks no rule of accessibility, and no policy of the page", async () => {
       await desk.write(`Rules ${name}`)
       await desk.press("More: story")

@@ -106,11 +106,15 @@ export const written = (draft: DraftData, locale: string, members: Written): Dra
   }, changed)
 }
 
-/** A language tag as it is stored; undefined: none. */
+/**
+ * A language tag as it is stored; undefined: none. Standards allow languages of 5 to 8 letters, of
+ * which there is none: a word of so many letters is a name, such as "German".
+ */
 export const localeOf = (typed: string): string | undefined => {
   const tag = typed.trim().replaceAll("_", "-")
+  if (tag.length > 35 || !/^[a-z]{2,3}(-|$)/i.test(tag)) return undefined
   try {
-    return tag.length > 35 ? undefined : Intl.getCanonicalLocales(tag)[0]
+    return Intl.getCanonicalLocales(tag)[0]
   } catch {
     return undefined
   }

@@ -26,7 +26,7 @@ import { Choice, Segments } from "../parts/choice.tsx"
 import { Field } from "../parts/field.tsx"
 import { Bin, Plus } from "../parts/icons.tsx"
 import { Box } from "../parts/problem.tsx"
-import { language, number, t } from "../words/language.ts"
+import { languageName, number, t } from "../words/language.ts"
 
 export interface PartProps {
   readonly data: DraftData
@@ -46,16 +46,13 @@ interface MessageProps extends PartProps {
 const titleShown = 40
 const bodyShown = 130
 
-const languageNameOf = (tag: string): string =>
-  new Intl.DisplayNames(language.value, { type: "language" }).of(tag) ?? tag
-
 /** The languages that most sites need, for the list that the field offers. */
 const offered =
   "ar bg cs da de el en es et fi fr he hr hu it ja ko lt lv nb nl pl pt pt-BR ro ru sk sl sv " +
   "tr uk zh"
 
 export const localeName = (locale: string): string =>
-  locale === others ? t("localeOthers") : languageNameOf(locale)
+  locale === others ? t("localeOthers") : languageName(locale)
 
 interface AddLocaleProps {
   readonly data: DraftData
@@ -86,7 +83,7 @@ const AddLocale = ({ data, onAdd, onCancel }: AddLocaleProps) => {
       <Field
         label={t("localeAdd")}
         value={typed}
-        list={offered.split(" ").map((tag) => ({ value: tag, text: languageNameOf(tag) }))}
+        list={offered.split(" ").map((tag) => ({ value: tag, text: languageName(tag) }))}
         onInput={(text) => {
           type(text)
           showWrong(undefined)

@@ -9,7 +9,7 @@ import { Down } from "../parts/icons.tsx"
 import { Awaited, Ghosts, useLoad } from "../parts/load.tsx"
 import { Plot } from "../parts/plot.tsx"
 import { Box } from "../parts/problem.tsx"
-import { duration, language, number, percent, t, time } from "../words/language.ts"
+import { duration, languageName, number, percent, t, time } from "../words/language.ts"
 import { outcomeWord, pushService, reason } from "../words/states.ts"
 
 export const Report = ({ broadcast }: { readonly broadcast: WholeBroadcast }) => (
@@ -32,20 +32,11 @@ export const Report = ({ broadcast }: { readonly broadcast: WholeBroadcast }) =>
         title={t("byLanguage")}
         first={t("languageLabel")}
         groups={broadcast.locales ?? {}}
-        nameOf={languageName}
+        nameOf={(tag) => (tag === "data" ? t("everybodyElse") : languageName(tag))}
       />
     </div>
   </section>
 )
-
-const languageName = (tag: string): string => {
-  if (tag === "data") return t("everybodyElse")
-  try {
-    return new Intl.DisplayNames(language.value, { type: "language" }).of(tag) ?? tag
-  } catch {
-    return tag
-  }
-}
 
 interface FigureProps {
   readonly kind: Outcome | "unreachable" | "waiting"

@@ -83,6 +83,15 @@ export const { t, tIf } = textsOf(texts)
 export const list = (names: ReadonlyArray<string>): string =>
   new Intl.ListFormat(regional(), { type: "conjunction" }).format(names)
 
+/** The name of a language; the tag itself where it has extensions, such as `de-x-formal`. */
+export const languageName = (tag: string): string => {
+  try {
+    return new Intl.DisplayNames(language.value, { type: "language" }).of(tag) ?? tag
+  } catch {
+    return tag
+  }
+}
+
 export const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
 
 const format = (at: number, options: Intl.DateTimeFormatOptions): string =>
