@@ -19,7 +19,7 @@ import {
   writtenOf
 } from "#browser/console/draft/content.ts"
 import { deviceOf } from "#browser/console/draft/devices.ts"
-import { localOf, momentOf, rfc3339, timeFault } from "#browser/console/draft/moment.ts"
+import { localOf, momentOf, rfc3339, timeFault, timeOf } from "#browser/console/draft/moment.ts"
 import { cut, platforms, shownOn } from "#browser/console/draft/platforms.ts"
 import { Push } from "#browser/push.ts"
 
@@ -187,6 +187,14 @@ describe("times", () => {
     assert.equal(timeFault("2026-01-31T01:00:00Z", now), "far")
     assert.isUndefined(timeFault("2026-01-30T00:00:00+01:00", now))
     assert.isUndefined(momentOf("2026-01-01", zone))
+  })
+
+  it("are none before their year is typed to the end", () => {
+    for (const year of ["0002", "0020", "0202", "20266", "9999"])
+      assert.isUndefined(momentOf(`${year}-12-24T18:00`, zone))
+    assert.equal(momentOf("2026-12-24T18:00", zone)?.at, Date.UTC(2026, 11, 24, 17))
+    for (const at of ["", "soon", "0002-12-24T18:00:00+01:00", "+275760-09-13T00:00:00Z"])
+      assert.isUndefined(timeOf(at))
   })
 })
 

@@ -265,6 +265,22 @@ for (const [name, { package: packageName, path, start }] of Object.entries(brows
       })
     })
 
+    it("keeps day and time while its year is typed", async () => {
+      const title = `Typed ${name}`
+      await desk.write(title)
+      await desk.page.click("[name=when][value=at]")
+      const field = await desk.page.waitForSelector("[name=at]")
+      const shown = () => desk.page.evaluate("document.querySelector('[name=at]').value")
+      const suggested = String(await shown())
+      const year = Number(suggested.slice(0, 4)) + 1
+      // The focus is in the first part: month, day and year of en-US.
+      await field!.focus()
+      for (const key of [..."12", ..."24", ...String(year)])
+        await desk.page.keyboard.press(key as "1")
+      expect(await shown()).toBe(`${year}-12-24${suggested.slice(10)}`)
+      await desk.becomes(".at", new RegExp(String(year)))
+    })
+
     it("takes a variant of a language by its tag, and no name of a language", async () => {
       await desk.write(`Formal ${name}`)
       await desk.press("Add a language")

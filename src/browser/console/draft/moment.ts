@@ -21,6 +21,18 @@ const formatOf = (zone: string): Intl.DateTimeFormat => {
   return format
 }
 
+/** Browsers report the year 2 once the first digit of 2026 is typed. */
+const firstYear = 2_000
+/** A field cannot show a year of five digits, which another zone may make of 9999. */
+const lastYear = 9_998
+
+/** A time that can be typed; undefined: none. */
+export const timeOf = (at: string): number | undefined => {
+  const time = Date.parse(at)
+  const year = new Date(time).getUTCFullYear()
+  return year >= firstYear && year <= lastYear ? time : undefined
+}
+
 /** The clock on the wall in a zone, as if it were UTC. */
 const wallOf = (at: number, zone: string): number => {
   const parts = Object.fromEntries(
@@ -51,11 +63,12 @@ export interface Moment {
 }
 
 /**
- * The time that was typed in a zone; undefined: none. The earlier one where an hour comes twice.
+ * The time that was typed in a zone; undefined: none, or its year is not typed to the end. The
+ * earlier one where an hour comes twice.
  */
 export const momentOf = (local: string, zone: string): Moment | undefined => {
-  const wall = /^\d{4,6}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(local) ? Date.parse(`${local}Z`) : NaN
-  if (Number.isNaN(wall)) return undefined
+  const wall = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(local) ? timeOf(`${local}Z`) : undefined
+  if (wall === undefined) return undefined
   // Clocks change at most once in two days.
   const offsets = [-24, 24].map((hours) => offsetOf(wall + hours * hourMillis, zone))
   const found = [...new Set(offsets)]

@@ -1,6 +1,7 @@
 // When a draft is sent: now or at a time, how fast, and whether it pauses by itself.
+import { useState } from "preact/hooks"
 import type { DraftData } from "../api/shapes.ts"
-import { localOf, momentOf, rfc3339, timeFault } from "../draft/moment.ts"
+import { localOf, momentOf, rfc3339, timeFault, timeOf } from "../draft/moment.ts"
 import { Check, Choice, Segments } from "../parts/choice.tsx"
 import { Field } from "../parts/field.tsx"
 import { useNow } from "../parts/load.tsx"
@@ -30,6 +31,13 @@ export const TimeText = ({ at }: { readonly at: number }) => {
   )
 }
 
+/** Text of the field, which is not written into it again while somebody types there. */
+interface Typed {
+  readonly text: string
+  /** The time that was read from it. Where the draft has another one, the text is out of date. */
+  readonly at: string
+}
+
 export const At = ({
   at,
   isChecked,
@@ -39,27 +47,29 @@ export const At = ({
   readonly set: (at: string) => void
 }) => {
   const now = useNow(10_000)
-  const time = Date.parse(at)
-  const isTime = !Number.isNaN(time)
-  const typed = isTime ? localOf(time, zone()) : at
-  const moment = momentOf(typed, zone())
+  const [typed, type] = useState<Typed>()
+  const time = timeOf(at)
+  const local = time === undefined ? "" : localOf(time, zone())
+  const moment = momentOf(local, zone())
   const again = moment?.again
   const fault = at === "" && !isChecked ? undefined : timeFault(at, now)
   return (
-    <div class="at">
+    <div class="at" onFocusOut={() => time !== undefined && type(undefined)}>
       <Field
         label={t("time")}
         name="at"
         type="datetime-local"
-        value={typed}
-        onInput={(next) => {
-          const found = momentOf(next, zone())
-          set(found === undefined ? "" : rfc3339(found.at, zone()))
+        value={typed?.at === at ? typed.text : local}
+        onInput={(text) => {
+          const found = momentOf(text, zone())
+          const next = found === undefined ? "" : rfc3339(found.at, zone())
+          type({ text, at: next })
+          set(next)
         }}
-        hint={t("timeZone", { zone: zoneAt(isTime ? time : now) })}
+        hint={t("timeZone", { zone: zoneAt(time ?? now) })}
         wrong={fault && t(`time-${fault}`)}
       />
-      {isTime && (
+      {time !== undefined && (
         <p>
           <TimeText at={time} />
         </p>
