@@ -3,7 +3,13 @@
 import * as Schema from "effect/Schema"
 import { assert, describe, it } from "vitest"
 import type { Content } from "#browser/console/api/shapes.ts"
-import { isChannelName, namesIn, withAudience } from "#browser/console/draft/audience.ts"
+import {
+  isChannelName,
+  namesIn,
+  usersMax,
+  withAudience,
+  withTyped
+} from "#browser/console/draft/audience.ts"
 import { changesOf, dataOf } from "#browser/console/draft/changes.ts"
 import {
   addressFault,
@@ -214,6 +220,17 @@ describe("audiences", () => {
     const one = withAudience(draft, { channels: ["news"], users: [] })
     assert.deepEqual(one.to, { channels: ["news"] })
     assert.notProperty(withAudience(one, { channels: [] }), "to")
+  })
+
+  it("take lists of users as they are typed, and keep the texts that have faults", () => {
+    const typed = { users: "openid:ann\n", except_users: "openid:bob\ncarl" }
+    const one = withTyped(withAudience(draft, { users: ["openid:zoe"] }), typed)
+    assert.deepEqual(one.data.to, { users: ["openid:ann"], except_users: ["openid:bob"] })
+    assert.deepEqual(one.typed, { except_users: typed.except_users })
+    const many = Array.from({ length: usersMax + 1 }, (_, index) => `openid:${index}`)
+    const { data, typed: left } = withTyped(one.data, { except_users: many.join("\n") })
+    assert.equal(data.to!.except_users!.length, usersMax)
+    assert.property(left, "except_users")
   })
 
   it("take names of channels as the service does", () => {

@@ -46,6 +46,28 @@ export const withAudience = (draft: DraftData, change: Partial<To>): DraftData =
   return Object.keys(to).length === 0 ? rest : { ...rest, to }
 }
 
+/** The lists of users in a draft. */
+export type UserList = "users" | "except_users"
+
+/** Texts of lists of users that are not in the draft as they were typed. */
+export type Typed = Readonly<Partial<Record<UserList, string>>>
+
+/** The draft with the ids that were typed, and the texts with faults, which stay until corrected. */
+export const withTyped = (
+  draft: DraftData,
+  typed: Typed
+): { readonly data: DraftData; readonly typed: Typed } => {
+  const texts = Object.entries(typed) as ReadonlyArray<[UserList, string]>
+  const ids = texts.map(([list, text]) => [list, namesIn(text).ids.slice(0, usersMax)])
+  const wrong = texts.filter(([, text]) => isWrong(namesIn(text)))
+  return {
+    data: withAudience(draft, Object.fromEntries(ids)),
+    typed: Object.fromEntries(wrong)
+  }
+}
+
+const isWrong = ({ ids, wrong }: Names): boolean => wrong.length > 0 || ids.length > usersMax
+
 /** Whether it names anybody: exceptions alone are no audience. */
 export const hasAudience = ({ to }: DraftData): boolean =>
   (to?.channels ?? []).length + (to?.users ?? []).length > 0

@@ -1,13 +1,15 @@
 // Keeps a draft: what was typed here, and what the service has stored. Stores what was typed at
 // most every 10 s, over the form that it was typed on and no other: another person's change is
 // shown, and replaced by an answer only. A copy of what is not stored stays in this tab, so neither
-// a login that ends nor a reload loses it.
+// a login that ends nor a reload loses it. A list of users is stored once its field is left: the
+// service would make a code of half a mail address, which is nobody's.
 import { Problem } from "../api/client.ts"
 import { newDraftId, newTag, readDraft, type StoredDraft, storeDraft } from "../api/drafts.ts"
 import { session, sessions } from "../api/session.ts"
 import type { Draft, DraftData } from "../api/shapes.ts"
 import { problemOf, report } from "../parts/report.ts"
 import { Store } from "../state/store.ts"
+import { type Typed, type UserList, withTyped } from "./audience.ts"
 import { dataOf, isSame } from "./changes.ts"
 
 const storedEveryMillis = 10_000
@@ -19,6 +21,8 @@ export interface Kept {
   readonly data: DraftData
   /** The typed form differs from the stored one. */
   readonly isChanged: boolean
+  /** Lists of users whose field was not left yet, or that have faults. */
+  readonly typed: Typed
   readonly isStoring: boolean
   readonly stored: StoredDraft | undefined
   /** When the service stored or showed the draft last, by the clock of this machine. */
@@ -34,6 +38,7 @@ const begin: Kept = {
   phase: "loading",
   data: {},
   isChanged: false,
+  typed: {},
   isStoring: false,
   stored: undefined,
   storedAt: undefined,
@@ -41,6 +46,10 @@ const begin: Kept = {
   taken: undefined,
   problem: undefined
 }
+
+/** Whether there is anything that the service does not have. */
+export const isUnsaved = ({ isChanged, typed }: Kept): boolean =>
+  isChanged || Object.keys(typed).length > 0
 
 /** A new draft is empty but for its story, so that a correction of it can replace it. */
 const emptyDraft = (): DraftData => ({
@@ -50,6 +59,7 @@ const emptyDraft = (): DraftData => ({
 interface Backup {
   readonly data: DraftData
   readonly etag: string | undefined
+  readonly typed: Typed
 }
 
 const begunPlace = (user: string): string => `bellcast-console-new-draft ${user}`
@@ -96,29 +106,31 @@ export class DraftKeeper extends Store<Kept> {
     this.#show({ phase: "loading", problem: undefined })
     const backup = this.#backup()
     // The service does not know it yet: nothing of it was ever stored.
-    if (sessionStorage.getItem(begunPlace(this.#user)) === this.id) return this.#begin(backup?.data)
+    if (sessionStorage.getItem(begunPlace(this.#user)) === this.id) return this.#begin(backup)
     try {
       const found = await readDraft(this.id)
       this.#take(found)
-      if (backup === undefined || isSame(backup.data, dataOf(found.draft))) this.#backUp()
-      else this.#restore(backup, found)
+      if (backup !== undefined) this.#restore(backup, found)
     } catch (cause) {
       const problem = problemOf(cause)
       if (problem.status !== 404) this.#show({ problem })
       else if (backup === undefined || backup.etag !== undefined) this.#show({ phase: "missing" })
-      else this.#begin(backup.data)
+      else this.#begin(backup)
     }
   }
 
-  #begin(data = emptyDraft()): void {
-    const isChanged = this.#backup() !== undefined
-    this.#show({ phase: "ready", data, isChanged })
-    if (isChanged) this.#schedule()
+  #begin(backup: Backup | undefined): void {
+    const { data = emptyDraft(), typed = {} } = backup ?? {}
+    this.#show({ phase: "ready", data, typed, isChanged: backup !== undefined })
+    this.#schedule()
   }
 
-  #restore(backup: Backup, found: StoredDraft): void {
-    const theirs = backup.etag === found.etag ? undefined : found
-    this.#show({ data: backup.data, isChanged: true, theirs })
+  #restore({ data, etag = "", typed = {} }: Backup, found: StoredDraft): void {
+    const isChanged = !isSame(data, dataOf(found.draft))
+    const theirs = isChanged && etag !== found.etag ? found : undefined
+    // The copy keeps the version that it was typed on, or a second reload would not ask.
+    this.#show({ data, typed, isChanged, theirs, ...(theirs && { stored: { ...found, etag } }) })
+    this.#backUp()
     this.#schedule()
   }
 
@@ -143,10 +155,24 @@ export class DraftKeeper extends Store<Kept> {
     this.#schedule()
   }
 
+  /** Keeps what somebody types in a list of users, which is not in the draft yet. */
+  type(list: UserList, text: string): void {
+    this.#show({ typed: { ...this.value.typed, [list]: text } })
+    this.#backUp()
+  }
+
+  /** Takes the lists of users into the draft, as their fields are left. */
+  settle(): void {
+    if (Object.keys(this.value.typed).length === 0) return
+    const { data, typed } = withTyped(this.value.data, this.value.typed)
+    this.#show({ typed })
+    this.change(() => data)
+  }
+
   #backUp(): void {
-    const { data, isChanged, stored } = this.value
-    const backup: Backup = { data, etag: stored?.etag }
-    if (isChanged) sessionStorage.setItem(this.#backupPlace, JSON.stringify(backup))
+    const { data, stored, typed } = this.value
+    const backup: Backup = { data, etag: stored?.etag, typed }
+    if (isUnsaved(this.value)) sessionStorage.setItem(this.#backupPlace, JSON.stringify(backup))
     else sessionStorage.removeItem(this.#backupPlace)
   }
 
@@ -234,6 +260,7 @@ export class DraftKeeper extends Store<Kept> {
     if (theirs === undefined) return
     this.#take(theirs)
     if (whose === "mine") this.#show({ data, isChanged: true })
+    else this.#show({ typed: {} })
     this.#backUp()
     await this.store()
   }
@@ -244,6 +271,7 @@ export class DraftKeeper extends Store<Kept> {
 
   /** The screen is left: what was typed is stored once more. */
   leave(): void {
+    this.settle()
     void this.store()
     this.#isLeft = true
   }

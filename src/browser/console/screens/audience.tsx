@@ -8,6 +8,8 @@ import {
   isChannelName,
   linesOf,
   namesIn,
+  type Typed,
+  type UserList,
   usersMax,
   withAudience
 } from "../draft/audience.ts"
@@ -146,41 +148,54 @@ const Channels = ({ names, onChange, wrong }: ChannelsProps) => {
   )
 }
 
-interface UsersProps {
-  readonly label: string
-  readonly hint: string
-  readonly name: string
-  readonly ids: ReadonlyArray<string> | undefined
-  readonly onChange: (ids: ReadonlyArray<string>) => void
+interface ListingProps {
+  readonly typed: Typed
+  readonly type: (list: UserList, text: string) => void
+  readonly settle: () => void
 }
 
-const Users = ({ hint, ids, label, name, onChange }: UsersProps) => {
-  const [text, type] = useState(() => linesOf(ids))
-  // The service may have stored other ids, such as codes for mail addresses.
-  useEffect(() => {
-    type((now) => (namesIn(now).ids.join("\n") === linesOf(ids) ? now : linesOf(ids)))
-  }, [linesOf(ids)])
+interface UsersProps extends ListingProps {
+  readonly label: string
+  readonly hint: string
+  readonly name: UserList
+  readonly ids: ReadonlyArray<string> | undefined
+}
+
+/** The service may have stored other ids, such as codes for mail addresses: shown once one leaves. */
+const Users = ({ hint, ids, label, name, settle, type, typed }: UsersProps) => {
+  const [held, hold] = useState<string>()
+  const text = held ?? typed[name] ?? linesOf(ids)
   const { ids: named, wrong } = namesIn(text)
   const faults = wrong.map(({ line }) => t("usersWrongLine", { line: String(line) }))
   return (
-    <Field
-      label={label}
-      name={name}
-      isLong
-      value={text}
-      hint={hint}
-      onInput={(next) => {
-        type(next)
-        onChange(namesIn(next).ids.slice(0, usersMax))
+    <div
+      onFocusIn={() => hold(text)}
+      onFocusOut={({ target }) => {
+        // Whoever looks something up in another window comes back to the same line.
+        if (document.activeElement === target) return
+        hold(undefined)
+        settle()
       }}
-      wrong={
-        named.length > usersMax
-          ? t("usersMost", { most: usersMax })
-          : wrong.length > 0
-            ? t("usersWrong", { lines: list(faults.slice(0, 3)) })
-            : undefined
-      }
-    />
+    >
+      <Field
+        label={label}
+        name={name}
+        isLong
+        value={text}
+        hint={`${hint} ${t("usersSaved")}`}
+        onInput={(next) => {
+          hold(next)
+          type(name, next)
+        }}
+        wrong={
+          named.length > usersMax
+            ? t("usersMost", { most: usersMax })
+            : wrong.length > 0
+              ? t("usersWrong", { lines: list(faults.slice(0, 3)) })
+              : undefined
+        }
+      />
+    </div>
   )
 }
 
@@ -206,16 +221,20 @@ export const ReachText = ({ counting }: { readonly counting: Counting }) => {
   )
 }
 
-interface AudienceProps extends PartProps {
+interface AudienceProps extends PartProps, ListingProps {
   readonly counting: Counting & { readonly again: () => void }
 }
 
-export const Audience = ({ change, counting, data, isChecked }: AudienceProps) => {
+export const Audience = (props: AudienceProps) => {
+  const { change, counting, data, isChecked, settle, type, typed } = props
+  const listing = { settle, type, typed }
   const mayName = session().mayNameUsers
   const { channels = [], except_users, users } = data.to ?? {}
   const set = (to: Partial<To>) => change((now) => withAudience(now, to))
   const namesUsers = (users ?? []).length + (except_users ?? []).length
   const namesBack = [...(users ?? []), ...(except_users ?? [])].some((id) => /^pseudonym:/.test(id))
+  // A list that is emptied must not close over the next one.
+  const [isOpen] = useState(namesUsers > 0 || Object.keys(typed).length > 0)
   const isNobody = channels.length + (users ?? []).length === 0
   return (
     <section class="panel form" aria-labelledby="audience">
@@ -226,7 +245,7 @@ export const Audience = ({ change, counting, data, isChecked }: AudienceProps) =
         wrong={isChecked && isNobody ? t("audienceMissing") : undefined}
       />
       {(mayName || namesUsers > 0) && (
-        <details class="fold" open={namesUsers > 0}>
+        <details class="fold" open={isOpen}>
           <summary>
             {t("users")} {namesUsers > 0 && <span class="count">{number(namesUsers)}</span>}
           </summary>
@@ -237,14 +256,14 @@ export const Audience = ({ change, counting, data, isChecked }: AudienceProps) =
               hint={namesBack ? t("usersBack") : t("usersHint")}
               name="users"
               ids={users}
-              onChange={(ids) => set({ users: ids })}
+              {...listing}
             />
             <Users
               label={t("usersExcept")}
               hint={t("usersExceptHint")}
               name="except_users"
               ids={except_users}
-              onChange={(ids) => set({ except_users: ids })}
+              {...listing}
             />
           </div>
         </details>

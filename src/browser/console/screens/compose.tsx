@@ -6,7 +6,7 @@ import type { Action, To } from "../api/shapes.ts"
 import { hasAudience } from "../draft/audience.ts"
 import { type Change, changesOf, dataOf } from "../draft/changes.ts"
 import { contentOf, faultsOf, localesOf, others, writtenOf } from "../draft/content.ts"
-import { beginDraft, DraftKeeper, type Kept, missingProblem } from "../draft/keeper.ts"
+import { beginDraft, DraftKeeper, isUnsaved, type Kept, missingProblem } from "../draft/keeper.ts"
 import { timeFault } from "../draft/moment.ts"
 import { useReach } from "../draft/reach.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
@@ -39,12 +39,15 @@ const useKeeper = (id: string): DraftKeeper => {
     void keeper.load()
     const see = () => void (document.hidden ? keeper.store() : keeper.look())
     const warn = (event: BeforeUnloadEvent) => {
-      if (!keeper.value.isChanged || isLeavingForLogin()) return
+      if (!isUnsaved(keeper.value) || isLeavingForLogin()) return
       void keeper.store()
       event.preventDefault()
     }
     const timer = setInterval(() => !document.hidden && void keeper.look(), lookEveryMillis)
-    const store = () => keeper.store()
+    const store = () => {
+      keeper.settle()
+      return keeper.store()
+    }
     beforeLogOut.add(store)
     document.addEventListener("visibilitychange", see)
     addEventListener("beforeunload", warn)
@@ -69,11 +72,12 @@ export const isSaid = (data: Kept["data"]): boolean => {
   )
 }
 
-const storedText = ({ isChanged, isStoring, problem, storedAt }: Kept): string => {
+const storedText = (kept: Kept): string => {
+  const { isStoring, problem, storedAt } = kept
   if (isStoring) return t("draftStoring")
   if (problem) return t("draftNotStored")
-  if (storedAt === undefined) return t(isChanged ? "draftTyping" : "draftEmpty")
-  return t(isChanged ? "draftChanged" : "draftStored", { time: second(storedAt) })
+  if (storedAt === undefined) return t(isUnsaved(kept) ? "draftTyping" : "draftEmpty")
+  return t(isUnsaved(kept) ? "draftChanged" : "draftStored", { time: second(storedAt) })
 }
 
 /** "Title (German)": what a change is about. */
@@ -203,9 +207,11 @@ export const Compose = ({ id }: { readonly id: string }) => {
   const locale = localesOf(data).includes(chosen) ? chosen : others
   const review = async () => {
     check(true)
+    keeper.settle()
     await keeper.store()
     const now = keeper.value
-    if (!isSaid(now.data) || !hasAudience(now.data)) return showWrong(now.data, choose)
+    const isListed = Object.keys(now.typed).length === 0
+    if (!isSaid(now.data) || !hasAudience(now.data) || !isListed) return showWrong(now.data, choose)
     if (!now.isChanged && !now.theirs) go("draft", id, "review")
   }
   useKeys({ store: () => keeper.store(), review })
@@ -237,7 +243,13 @@ export const Compose = ({ id }: { readonly id: string }) => {
       <div class="columns">
         <div class="parts">
           <Message {...part} locale={locale} onLocale={choose} />
-          <Audience {...part} counting={counting} />
+          <Audience
+            {...part}
+            counting={counting}
+            typed={kept.typed}
+            type={keeper.type.bind(keeper)}
+            settle={keeper.settle.bind(keeper)}
+          />
           <When {...part} browsers={reach?.browsers} />
         </div>
         <aside class="beside" aria-label={t("previewAndTest")}>
@@ -265,7 +277,11 @@ export const showWrong = (data: Kept["data"], choose: (locale: string) => void) 
   )
   if (locale !== undefined) choose(locale)
   // After the fields were rendered with their faults.
-  setTimeout(() => document.querySelector<HTMLElement>(".parts [aria-invalid=true]")?.focus())
+  setTimeout(() => {
+    const field = document.querySelector<HTMLElement>(".parts [aria-invalid=true]")
+    field?.closest("details")?.setAttribute("open", "")
+    field?.focus()
+  })
 }
 
 interface Keys {

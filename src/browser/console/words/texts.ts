@@ -343,6 +343,7 @@ export const texts = {
     "These users get nothing, whatever else names them.",
     "Diese Nutzer bekommen nichts, was immer sie sonst nennt."
   ],
+  usersSaved: ["Saved once you leave the field.", "Gespeichert, sobald du das Feld verlässt."],
   usersWrongLine: ["line {line}", "Zeile {line}"],
   usersWrong: [
     "Not an id: {lines}. Write the policy, a colon, and the name.",

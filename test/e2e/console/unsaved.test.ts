@@ -1,0 +1,134 @@
+// What is typed into a draft and not stored yet, in real browsers: none of it is lost, and nothing
+// that is half typed or wrong counts.
+import type { Browser, KeyInput } from "puppeteer-core"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { call, until } from "#test/client.ts"
+import { startDevelopment } from "#test/development.ts"
+import { secretEnvironment } from "#test/service.ts"
+import { useShared } from "#test/use-service.ts"
+import { idOf } from "#test/users.ts"
+import { chromiumPath, firefoxPath, startChromium, startFirefox } from "../browser.ts"
+import { Desk } from "./desk.ts"
+
+const browsers = {
+  Firefox: { path: firefoxPath, start: startFirefox },
+  Chromium: { path: chromiumPath, start: startChromium }
+} as const
+
+const shared = useShared(async (opened) => {
+  const { BELLCAST_USERID_HMAC_SECRET } = secretEnvironment
+  const env = { BELLCAST_USERID_HMAC_SECRET, BELLCAST_USER_WRITE_PRINCIPALS: idOf("alice") }
+  const { url } = opened.use(await startDevelopment(env))
+  expect((await call(url, "PUT", "/channels/news/registration", "ann")).status).toBe(202)
+  return { url }
+})
+
+const draft = async (id: string) => (await call(shared.url, "GET", `/drafts/${id}`, "alice")).body
+
+/** A code as long as that of a service. */
+const codeOf = (mail: string): string =>
+  `basicauth:${Buffer.from(mail).toString("hex").padEnd(64, "0")}`
+
+/**
+ * Stands in for a policy whose users have mail addresses: a service of a development has none. The
+ * page sends addresses, and the service stores codes, as it does with those of such a policy.
+ */
+const makeCodes = () => {
+  const { fetch } = globalThis
+  const codeIn = (_: string, mail: string) => {
+    const digits = [...mail].map((each) => each.charCodeAt(0).toString(16))
+    return `basicauth:${digits.join("").padEnd(64, "0")}`
+  }
+  globalThis.fetch = (url, { body, ...options } = {}) =>
+    fetch(url, {
+      ...options,
+      ...(body && { body: String(body).replace(/portier:([^"@]+@[^"]+)/g, codeIn) })
+    })
+}
+
+class Writing extends Desk {
+  value = async (name: string) =>
+    String(await this.page.evaluate(`document.querySelector("[name=${name}]")?.value`))
+
+  keys = async (held: KeyInput, pressed: KeyInput): Promise<void> => {
+    await this.page.keyboard.down(held)
+    await this.page.keyboard.press(pressed)
+    await this.page.keyboard.up(held)
+  }
+
+  hasFocus = (name: string): Promise<unknown> =>
+    until(
+      () => this.page.evaluate("document.activeElement.name"),
+      (focused) => focused === name
+    )
+
+  /** A new draft for the channel news, which is stored. Returns its id. */
+  write = async (title: string): Promise<string> => {
+    await this.open("#/draft/new", "alice")
+    await this.type("title", title)
+    await this.type("navigate", "https://example.org/storm")
+    await this.type("channel", "news")
+    await this.page.keyboard.press("Enter")
+    await this.becomes(".chips", /news/)
+    await this.keys("Control", "s")
+    await this.becomes(".foot", /Saved at [\d:]+( [AP]M)?(\s+\d|$)/)
+    return this.id("draft")
+  }
+}
+
+for (const [name, { path, start }] of Object.entries(browsers))
+  describe.skipIf(path === undefined)(`unsaved, in ${name}`, { timeout: 120_000 }, () => {
+    let browser: Browser
+    let desk: Writing
+    beforeAll(async () => {
+      browser = await start(path!)
+    })
+    afterAll(() => browser?.close())
+    beforeEach(async () => {
+      const page = await browser.newPage()
+      await page.setViewport({ width: 1280, height: 900 })
+      await page.evaluateOnNewDocument(makeCodes)
+      page.on("dialog", (dialog) => void dialog.accept())
+      desk = new Writing(shared.url, page)
+      return async () => void (page.isClosed() || (await page.close()))
+    })
+
+    it("half a mail address becomes no code", async () => {
+      const id = await desk.write("Half")
+      await desk.page.click(".fold summary ::-p-text(Single users)")
+      await desk.type("except_users", "portier:anna@exam")
+      // As browsers do when another window gets the focus.
+      await desk.page.evaluate(`document.activeElement.dispatchEvent(
+        new FocusEvent("focusout", { bubbles: true }))`)
+      await desk.keys("Control", "s")
+      await desk.becomes(".foot", /Saved at .*changed since/)
+      await desk.page.keyboard.type("ple.org")
+      expect(await desk.value("except_users")).toBe("portier:anna@example.org")
+      await desk.page.focus("[name=title]")
+      await until(
+        () => desk.value("except_users"),
+        (text) => text === codeOf("anna@example.org")
+      )
+      const except_users = [codeOf("anna@example.org")]
+      expect((await draft(id)).data.to).toEqual({ channels: ["news"], except_users })
+    })
+
+    it("a line that names nobody is kept, and stops Review", async () => {
+      const id = await desk.write("Line")
+      await desk.page.click(".fold summary ::-p-text(Single users)")
+      await desk.type("except_users", "bob@example.org")
+      await desk.press("Review")
+      await desk.hasFocus("except_users")
+      expect(desk.page.url()).not.toContain("review")
+      await desk.page.reload()
+      await desk.becomes("#main", /Not an id: line 1/)
+      // By the keyboard, Review takes the list while its field has the focus.
+      await desk.page.focus("[name=except_users]")
+      await desk.keys("Control", "a")
+      await desk.page.keyboard.type("portier:bob@example.org")
+      await desk.keys("Control", "Enter")
+      await desk.becomes(".review-facts", /news, without 1/)
+      const except_users = [codeOf("bob@example.org")]
+      expect((await draft(id)).data.to).toEqual({ channels: ["news"], except_users })
+    })
+  })
