@@ -113,6 +113,28 @@ for (const [name, { path, start }] of Object.entries(browsers))
       expect((await draft(id)).data.to).toEqual({ channels: ["news"], except_users })
     })
 
+    it("the copy of a draft that somebody deleted becomes a new draft", async () => {
+      const id = await desk.write("Deleted")
+      const deleted = await call(shared.url, "DELETE", `/drafts/${id}`, "alice")
+      expect(deleted.status).toBe(200)
+      await desk.type("body", "My copy")
+      await desk.keys("Control", "s")
+      await desk.becomes(".box.warning", /sent or deleted this draft/)
+      await desk.page.reload()
+      await desk.becomes(".box.warning", /sent or deleted this draft/)
+      expect(await desk.value("body")).toBe("My copy")
+      await desk.press("Go on as a new draft")
+      const next = await until(
+        () => desk.id("draft"),
+        (each) => each !== id
+      )
+      await until(
+        () => draft(next),
+        ({ data }) => data?.data?.notification.body === "My copy"
+      )
+      expect(await desk.text(".box.warning")).toBe("")
+    })
+
     it("a line that names nobody is kept, and stops Review", async () => {
       const id = await desk.write("Line")
       await desk.page.click(".fold summary ::-p-text(Single users)")

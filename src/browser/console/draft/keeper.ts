@@ -27,8 +27,8 @@ export interface Kept {
   readonly stored: StoredDraft | undefined
   /** When the service stored or showed the draft last, by the clock of this machine. */
   readonly storedAt: number | undefined
-  /** Another person's form, which waits for an answer. */
-  readonly theirs: StoredDraft | undefined
+  /** Another person's form, which waits for an answer. `gone`: the draft was sent or deleted. */
+  readonly theirs: StoredDraft | "gone" | undefined
   /** Another person's change was taken over, as nothing was typed here meanwhile. */
   readonly taken: Draft | undefined
   readonly problem: Problem | undefined
@@ -64,6 +64,8 @@ interface Backup {
 
 const begunPlace = (user: string): string => `bellcast-console-new-draft ${user}`
 
+const backupPlace = (user: string, id: string): string => `bellcast-console-unsaved ${user} ${id}`
+
 /** Marks an id as that of a draft that this tab begins: the service does not know it yet. */
 export const beginDraft = (): string => {
   const id = newDraftId()
@@ -90,7 +92,7 @@ export class DraftKeeper extends Store<Kept> {
   }
 
   get #backupPlace(): string {
-    return `bellcast-console-unsaved ${this.#user} ${this.id}`
+    return backupPlace(this.#user, this.id)
   }
 
   #backup(): Backup | undefined {
@@ -114,14 +116,14 @@ export class DraftKeeper extends Store<Kept> {
     } catch (cause) {
       const problem = problemOf(cause)
       if (problem.status !== 404) this.#show({ problem })
-      else if (backup === undefined || backup.etag !== undefined) this.#show({ phase: "missing" })
-      else this.#begin(backup)
+      else if (backup === undefined) this.#show({ phase: "missing" })
+      else this.#begin(backup, backup.etag === undefined ? undefined : "gone")
     }
   }
 
-  #begin(backup: Backup | undefined): void {
+  #begin(backup: Backup | undefined, theirs?: "gone"): void {
     const { data = emptyDraft(), typed = {} } = backup ?? {}
-    this.#show({ phase: "ready", data, typed, isChanged: backup !== undefined })
+    this.#show({ phase: "ready", data, typed, theirs, isChanged: backup !== undefined })
     this.#schedule()
   }
 
@@ -207,7 +209,8 @@ export class DraftKeeper extends Store<Kept> {
       this.#stored(data, await storeDraft(this.id, data, stored?.etag))
     } catch (cause) {
       const problem = problemOf(cause)
-      if (problem.code === "modified-meanwhile") await this.#compare(data)
+      // Status 404: the draft is another person's and names readers now, so it is hidden from us.
+      if (problem.code === "modified-meanwhile" || problem.status === 404) await this.#compare(data)
       else this.#show({ problem, isStoring: false })
       // On the next screen nobody sees this one's problem.
       if (this.#isLeft) report(problem)
@@ -238,7 +241,9 @@ export class DraftKeeper extends Store<Kept> {
       if (isSame(dataOf(found.draft), sent)) this.#stored(sent, found)
       else this.#show({ theirs: found, isStoring: false, problem: undefined })
     } catch (cause) {
-      this.#show({ problem: problemOf(cause), isStoring: false })
+      const problem = problemOf(cause)
+      if (problem.status !== 404) this.#show({ problem, isStoring: false })
+      else this.#show({ theirs: "gone", isStoring: false, problem: undefined })
     }
   }
 
@@ -246,10 +251,13 @@ export class DraftKeeper extends Store<Kept> {
   async look(): Promise<void> {
     const { isStoring, phase, stored, theirs } = this.value
     if (phase !== "ready" || stored === undefined || isStoring || theirs !== undefined) return
-    const found = await readDraft(this.id).catch(() => undefined)
+    const found = await readDraft(this.id).catch((problem: Problem) =>
+      problem.status === 404 ? ("gone" as const) : undefined
+    )
     const now = this.value
-    if (found === undefined || found.etag === now.stored?.etag || now.isStoring) return
-    if (now.isChanged) return this.#show({ theirs: found })
+    if (found === undefined || now.isStoring) return
+    if (found !== "gone" && found.etag === now.stored?.etag) return
+    if (found === "gone" || now.isChanged) return this.#show({ theirs: found })
     this.#take(found)
     this.#show({ taken: found.draft })
   }
@@ -257,12 +265,24 @@ export class DraftKeeper extends Store<Kept> {
   /** The answer to the question whose form counts. */
   async answer(whose: "mine" | "theirs"): Promise<void> {
     const { data, theirs } = this.value
-    if (theirs === undefined) return
+    if (theirs === undefined || theirs === "gone") return
     this.#take(theirs)
     if (whose === "mine") this.#show({ data, isChanged: true })
     else this.#show({ typed: {} })
     this.#backUp()
     await this.store()
+  }
+
+  /** Drops what is here of a draft that is gone. Returns the id of a new draft that has it. */
+  moveOn(isKept: boolean): string | undefined {
+    const { data, typed } = this.value
+    this.#show({ isChanged: false, typed: {} })
+    this.#backUp()
+    if (!isKept) return undefined
+    const id = beginDraft()
+    const backup: Backup = { data, etag: undefined, typed }
+    sessionStorage.setItem(backupPlace(this.#user, id), JSON.stringify(backup))
+    return id
   }
 
   dismissTaken(): void {

@@ -149,6 +149,7 @@ const Theirs = ({ keeper, kept }: { readonly keeper: DraftKeeper; readonly kept:
       </Box>
     )
   if (!theirs) return null
+  if (theirs === "gone") return <Gone keeper={keeper} />
   const { draft } = theirs
   const who = { name: person(draft.changed_by ?? draft.author), time: time(draft.last_modified) }
   return (
@@ -168,6 +169,27 @@ const Theirs = ({ keeper, kept }: { readonly keeper: DraftKeeper; readonly kept:
     </Box>
   )
 }
+
+/** The draft was sent or deleted: what is here is the only copy. */
+const Gone = ({ keeper }: { readonly keeper: DraftKeeper }) => (
+  <Box kind="warning">
+    <p>
+      <b>{t("gone")}</b> {t("goneTodo")}
+    </p>
+    <div class="buttons">
+      <Button onPress={() => go("draft", keeper.moveOn(true)!)}>{t("goneKeep")}</Button>
+      <Button
+        kind="danger"
+        onPress={() => {
+          keeper.moveOn(false)
+          go("drafts")
+        }}
+      >
+        {t("goneDrop")}
+      </Button>
+    </div>
+  </Box>
+)
 
 const Missing = () => (
   <>

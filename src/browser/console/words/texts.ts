@@ -144,6 +144,16 @@ export const texts = {
     "This draft was changed by {name} at {time}. You see the new form.",
     "Dieser Entwurf wurde um {time} von {name} geändert. Du siehst die neue Fassung."
   ],
+  gone: [
+    "Somebody sent or deleted this draft meanwhile.",
+    "Jemand hat diesen Entwurf inzwischen gesendet oder gelöscht."
+  ],
+  goneTodo: [
+    "What you see is your copy. It is saved once you go on with it as a new draft.",
+    "Was du siehst, ist deine Kopie. Gespeichert wird sie erst als neuer Entwurf."
+  ],
+  goneKeep: ["Go on as a new draft", "Als neuen Entwurf weiterführen"],
+  goneDrop: ["Drop my copy", "Meine Kopie verwerfen"],
   changePart: ["Part", "Teil"],
   changeBefore: ["Before", "Vorher"],
   changeNow: ["Now", "Jetzt"],
