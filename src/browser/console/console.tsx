@@ -25,6 +25,7 @@ import { Edit } from "./screens/edit.tsx"
 import { Login, LoginAgain } from "./screens/login.tsx"
 import { isTab, Notifications } from "./screens/notifications.tsx"
 import { Review } from "./screens/review.tsx"
+import { UnsavedDrafts } from "./screens/unsaved.tsx"
 import { address, type Route, route } from "./state/route.ts"
 import { useStore } from "./state/store.ts"
 import {
@@ -178,6 +179,7 @@ const Screen = ({ isDevelopment, state }: { isDevelopment: boolean; state: Sessi
         </Box>
       )}
       <Reported />
+      <UnsavedDrafts />
       {screenOf(at, isDevelopment)}
     </main>
   )

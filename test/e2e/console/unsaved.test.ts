@@ -135,6 +135,40 @@ for (const [name, { path, start }] of Object.entries(browsers))
       expect(await desk.text(".box.warning")).toBe("")
     })
 
+    it("a draft that could not be stored as it was left is tried again, and linked", async () => {
+      const id = await desk.write("Left")
+      const leaveWith = async (body: string) => {
+        await desk.page.evaluate(`{
+          const { fetch } = window
+          window.mend = () => { window.fetch = fetch }
+          window.fetch = (url, options) => options.method === "PUT"
+            ? Promise.reject(new TypeError("offline"))
+            : fetch(url, options)
+        }`)
+        await desk.type("body", body)
+        await desk.page.click("nav a")
+        await desk.becomes(".box.warning", /“Left” is not saved/)
+      }
+      const isStored = (text: string) =>
+        until(
+          () => draft(id),
+          ({ data }) => data.data.notification.body === text
+        )
+      await leaveWith("First")
+      await desk.page.evaluate("mend()")
+      await isStored("First")
+      await desk.becomes("#main", /^(?!.*is not saved)/s)
+      await desk.page.goto(`${shared.url}/console/#/draft/${id}`)
+      await desk.becomes(".toast-text", /First/)
+      await leaveWith("Second")
+      await desk.page.reload()
+      await desk.becomes(".box.warning", /“Left” is not saved/)
+      await desk.press("Open the draft")
+      await desk.becomes(".toast-text", /Second/)
+      await isStored("Second")
+      expect(await desk.text(".box.warning")).toBe("")
+    })
+
     it("a line that names nobody is kept, and stops Review", async () => {
       const id = await desk.write("Line")
       await desk.page.click(".fold summary ::-p-text(Single users)")

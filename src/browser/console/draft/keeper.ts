@@ -7,10 +7,11 @@ import { Problem } from "../api/client.ts"
 import { newDraftId, newTag, readDraft, type StoredDraft, storeDraft } from "../api/drafts.ts"
 import { session, sessions } from "../api/session.ts"
 import type { Draft, DraftData } from "../api/shapes.ts"
-import { problemOf, report } from "../parts/report.ts"
+import { problemOf } from "../parts/report.ts"
 import { Store } from "../state/store.ts"
 import { type Typed, type UserList, withTyped } from "./audience.ts"
 import { dataOf, isSame } from "./changes.ts"
+import { writtenOf } from "./content.ts"
 
 const storedEveryMillis = 10_000
 /** Typing pauses: what was typed is stored soon where nothing was stored for long. */
@@ -66,6 +67,43 @@ const begunPlace = (user: string): string => `bellcast-console-new-draft ${user}
 
 const backupPlace = (user: string, id: string): string => `bellcast-console-unsaved ${user} ${id}`
 
+const backupAt = (place: string): Backup | undefined => {
+  try {
+    return JSON.parse(sessionStorage.getItem(place) ?? "") as Backup
+  } catch {
+    return undefined
+  }
+}
+
+export interface Unsaved {
+  readonly id: string
+  readonly title: string
+}
+
+/** Drafts that are not open, and of which this tab has what the service lacks. */
+export const unsaved = new Store<ReadonlyArray<Unsaved>>([])
+
+let openId: string | undefined
+
+export const findUnsaved = (): void => {
+  const { user } = sessions.value.session ?? {}
+  const begin = user === undefined ? undefined : backupPlace(user, "")
+  const found = Object.keys(sessionStorage).flatMap((place) => {
+    if (begin === undefined || !place.startsWith(begin)) return []
+    const id = place.slice(begin.length)
+    const { title = "" } = writtenOf(backupAt(place)?.data.data)
+    // One with a blank is another person's, whose id begins with ours.
+    return id === openId || id.includes(" ") ? [] : [{ id, title }]
+  })
+  unsaved.set(found)
+}
+
+/** Keepers whose screen is left: they try to store what the service lacks until it has it. */
+const left = new Map<string, DraftKeeper>()
+
+export const keeperOf = (id: string): DraftKeeper =>
+  left.get(backupPlace(session().user, id)) ?? new DraftKeeper(id)
+
 /** Marks an id as that of a draft that this tab begins: the service does not know it yet. */
 export const beginDraft = (): string => {
   const id = newDraftId()
@@ -95,18 +133,10 @@ export class DraftKeeper extends Store<Kept> {
     return backupPlace(this.#user, this.id)
   }
 
-  #backup(): Backup | undefined {
-    try {
-      return JSON.parse(sessionStorage.getItem(this.#backupPlace) ?? "") as Backup
-    } catch {
-      return undefined
-    }
-  }
-
   /** Reads the draft, and what an earlier load of this page could not store. */
   async load(): Promise<void> {
     this.#show({ phase: "loading", problem: undefined })
-    const backup = this.#backup()
+    const backup = backupAt(this.#backupPlace)
     // The service does not know it yet: nothing of it was ever stored.
     if (sessionStorage.getItem(begunPlace(this.#user)) === this.id) return this.#begin(backup)
     try {
@@ -180,7 +210,7 @@ export class DraftKeeper extends Store<Kept> {
 
   #schedule(): void {
     const { isChanged, theirs } = this.value
-    if (this.#timer !== undefined || !isChanged || theirs !== undefined || this.#isLeft) return
+    if (this.#timer !== undefined || !isChanged || theirs !== undefined) return
     const wait = Math.max(soonMillis, this.#triedAt + storedEveryMillis - Date.now())
     this.#timer = setTimeout(() => void this.store(), wait)
   }
@@ -212,8 +242,6 @@ export class DraftKeeper extends Store<Kept> {
       // Status 404: the draft is another person's and names readers now, so it is hidden from us.
       if (problem.code === "modified-meanwhile" || problem.status === 404) await this.#compare(data)
       else this.#show({ problem, isStoring: false })
-      // On the next screen nobody sees this one's problem.
-      if (this.#isLeft) report(problem)
     }
   }
 
@@ -232,6 +260,7 @@ export class DraftKeeper extends Store<Kept> {
       ...(isChanged ? {} : { data: dataOf(stored.draft) })
     })
     this.#backUp()
+    if (this.#isLeft) this.#showLeft()
   }
 
   /** Another form is stored: that of somebody else, or ours, whose response was lost. */
@@ -289,11 +318,27 @@ export class DraftKeeper extends Store<Kept> {
     this.#show({ taken: undefined })
   }
 
-  /** The screen is left: what was typed is stored once more. */
+  /** The screen is opened, perhaps again while what was typed there before is not stored. */
+  open(): void {
+    this.#isLeft = false
+    openId = this.id
+    left.delete(this.#backupPlace)
+    unsaved.set(unsaved.value.filter(({ id }) => id !== this.id))
+    void (this.value.phase === "ready" ? this.store() : this.load())
+  }
+
+  /** The screen is left: what was typed is stored, now or later. */
   leave(): void {
-    this.settle()
-    void this.store()
     this.#isLeft = true
+    openId = undefined
+    left.set(this.#backupPlace, this)
+    this.settle()
+    void this.store().then(() => this.#isLeft && this.#showLeft())
+  }
+
+  #showLeft(): void {
+    if (!isUnsaved(this.value)) left.delete(this.#backupPlace)
+    findUnsaved()
   }
 }
 

@@ -6,7 +6,14 @@ import type { Action, To } from "../api/shapes.ts"
 import { hasAudience } from "../draft/audience.ts"
 import { type Change, changesOf, dataOf } from "../draft/changes.ts"
 import { contentOf, faultsOf, localesOf, others, writtenOf } from "../draft/content.ts"
-import { beginDraft, DraftKeeper, isUnsaved, type Kept, missingProblem } from "../draft/keeper.ts"
+import {
+  beginDraft,
+  type DraftKeeper,
+  isUnsaved,
+  type Kept,
+  keeperOf,
+  missingProblem
+} from "../draft/keeper.ts"
 import { timeFault } from "../draft/moment.ts"
 import { useReach } from "../draft/reach.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
@@ -34,9 +41,9 @@ export const NewDraft = () => {
 
 /** Stores what was typed where it may be lost, and looks for changes of others. */
 const useKeeper = (id: string): DraftKeeper => {
-  const [keeper] = useState(() => new DraftKeeper(id))
+  const [keeper] = useState(() => keeperOf(id))
   useEffect(() => {
-    void keeper.load()
+    keeper.open()
     const see = () => void (document.hidden ? keeper.store() : keeper.look())
     const warn = (event: BeforeUnloadEvent) => {
       if (!isUnsaved(keeper.value) || isLeavingForLogin()) return

@@ -154,6 +154,12 @@ export const texts = {
   ],
   goneKeep: ["Go on as a new draft", "Als neuen Entwurf weiterführen"],
   goneDrop: ["Drop my copy", "Meine Kopie verwerfen"],
+  unsaved: ["“{title}” is not saved.", "„{title}“ ist nicht gespeichert."],
+  unsavedTodo: [
+    "What you typed is in this tab only. Open the draft to see why.",
+    "Dein Text ist nur in diesem Tab. Öffne den Entwurf, um zu sehen, warum."
+  ],
+  unsavedOpen: ["Open the draft", "Entwurf öffnen"],
   changePart: ["Part", "Teil"],
   changeBefore: ["Before", "Vorher"],
   changeNow: ["Now", "Jetzt"],
