@@ -178,25 +178,25 @@ const Theirs = ({ keeper, kept }: { readonly keeper: DraftKeeper; readonly kept:
 }
 
 /** The draft was sent or deleted: what is here is the only copy. */
-const Gone = ({ keeper }: { readonly keeper: DraftKeeper }) => (
-  <Box kind="warning">
-    <p>
-      <b>{t("gone")}</b> {t("goneTodo")}
-    </p>
-    <div class="buttons">
+const Gone = ({ keeper }: { readonly keeper: DraftKeeper }) => {
+  const drop = () => {
+    keeper.moveOn(false)
+    go("drafts")
+  }
+  const actions = (
+    <>
       <Button onPress={() => go("draft", keeper.moveOn(true)!)}>{t("goneKeep")}</Button>
-      <Button
-        kind="danger"
-        onPress={() => {
-          keeper.moveOn(false)
-          go("drafts")
-        }}
-      >
+      <Button kind="quiet danger" onPress={drop}>
         {t("goneDrop")}
       </Button>
-    </div>
-  </Box>
-)
+    </>
+  )
+  return (
+    <Box kind="warning" actions={actions}>
+      <b>{t("gone")}</b> {t("goneTodo")}
+    </Box>
+  )
+}
 
 const Missing = () => (
   <>
@@ -310,6 +310,8 @@ export const showWrong = (data: Kept["data"], choose: (locale: string) => void) 
     const field = document.querySelector<HTMLElement>(".parts [aria-invalid=true]")
     field?.closest("details")?.setAttribute("open", "")
     field?.focus()
+    // Else the bar at the lower edge may cover the field, and what is wrong with it.
+    field?.scrollIntoView({ block: "center" })
   })
 }
 
