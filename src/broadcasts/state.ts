@@ -206,12 +206,23 @@ const following = (
       })
     : undefined
 
+/** Whether a change may follow this standing; else nothing is appended. */
+export type Expected = (standing: Standing) => boolean
+
 /**
  * Changes the state of a broadcast, if that is possible, and returns what is then. The change is on
  * disk, and obeyed within a second. `by`: who wants it, at `at`.
  */
-export const changeState = (origin: Origin, wanted: WantedState, by: string, at: number) =>
-  decided(origin, (standing) => following(origin, standing, wanted, { by, at }))
+export const changeState = (
+  origin: Origin,
+  wanted: WantedState,
+  by: string,
+  at: number,
+  isExpected: Expected = () => true
+) =>
+  decided(origin, (standing) =>
+    isExpected(standing) ? following(origin, standing, wanted, { by, at }) : undefined
+  )
 
 /** Pauses a broadcast of which too many pushes failed in its present run. */
 export const pauseFailed = (origin: Origin, { because, run }: Failures, at: number) =>
@@ -241,10 +252,12 @@ export const reschedule = (
   origin: Origin,
   { payload, rate, startAt }: NewSchedule,
   by: string,
-  at: number
+  at: number,
+  isExpected: Expected
 ) =>
-  decided(origin, ({ schedule, state }) => {
-    if (state !== "scheduled" || schedule === undefined) return undefined
+  decided(origin, (standing) => {
+    const { schedule, state } = standing
+    if (state !== "scheduled" || schedule === undefined || !isExpected(standing)) return undefined
     const next = {
       ...schedule,
       at: startAt ?? schedule.at,

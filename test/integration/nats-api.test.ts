@@ -198,6 +198,8 @@ it("pauses, resumes and cancels a broadcast for a source that may see it", async
   const broadcast = sent.header("Bellcast-Broadcast")!
   assert.equal((await request("cancel", { broadcast }, "shop")).code, 404)
   assert.equal((await request("cancel", {})).body.message, "broadcast in body: Required")
+  const stale = await request("pause", { broadcast }, "billing", { "If-Match": '"1"' })
+  assert.deepInclude(stale.body, { code: 412, error_code: "modified-meanwhile" })
   assert.equal((await request("pause", { broadcast })).body.data.state, "paused")
   assert.equal((await request("resume", { broadcast })).body.data.state, "running")
   const { body, code } = await request("cancel", { broadcast })

@@ -144,7 +144,13 @@ const glanceOf = (view: Glance): Glance =>
   ) as unknown as Glance
 
 /** The response that shows a broadcast to a caller. */
-export const shown = Effect.fnUntraced(function* (
+export const shown = (call: Call, seen: Seen, standing: Standing) =>
+  Effect.map(dataOf(call, seen, standing), (data) =>
+    ok({ data }, { ...stamp(data.last_modified), ...noStore })
+  )
+
+/** A broadcast as its caller may see it. An operator's look is recorded. */
+export const dataOf = Effect.fnUntraced(function* (
   call: Call,
   { origin, sight }: Seen,
   standing: Standing
@@ -155,7 +161,7 @@ export const shown = Effect.fnUntraced(function* (
     sight === "counts"
       ? details
       : { ...details, ...(yield* contentOf(origin, standing, call.caller)) }
-  return ok({ data }, { ...stamp(data.last_modified), ...noStore })
+  return data
 })
 
 /**

@@ -169,7 +169,7 @@ export const viewOf = Effect.fnUntraced(function* (
     ...(isTest(stored) ? { test: true } : {}),
     ...(redrives === undefined ? {} : { redrives }),
     to: yield* recipients,
-    last_modified: Math.max(counts.last_modified, change?.at ?? 0),
+    last_modified: lastModifiedOf(origin, standing),
     ...timesOf(schedule),
     ...(rate === undefined || rejected !== undefined ? {} : { rate }),
     ...(pauseWhen === undefined ? {} : { pause_when: pauseWhen }),
@@ -178,6 +178,10 @@ export const viewOf = Effect.fnUntraced(function* (
   }
   return view
 })
+
+/** Milliseconds since the epoch. Moves with each change of the state, schedule and counts. */
+export const lastModifiedOf = ({ stored }: Origin, { change, progress }: Standing): number =>
+  Math.max(progress?.lastModified ?? stored.at, change?.at ?? 0)
 
 /** The member `to` of a view. It never changes, and may take several requests. */
 export const recipientsOf = Effect.fnUntraced(function* ({ stored }: Origin) {

@@ -56,7 +56,114 @@ const otherChanges: ReadonlyArray<readonly [name: string, data: object]> = [
 ]
 const changes = [...changesOfData, ...otherChanges]
 
+interface Shown {
+  readonly data: { readonly last_modified: number; readonly [member: string]: unknown }
+}
+
+/** A scheduled broadcast whose rate was changed, as the response showed it. */
+const changed = async (api: Api) => {
+  const location = await scheduled(api)
+  const { json } = await api.send(patch(api, location, { rate: 5 }))
+  return { location, shown: json as Shown }
+}
+type Changed = Awaited<ReturnType<typeof changed>>
+
+const tag = ({ shown }: Changed, plus = 0) => `"${shown.data.last_modified + plus}"`
+
+const preconditions: ReadonlyArray<
+  readonly [name: string, headers: (given: Changed) => Readonly<Record<string, string>>]
+> = [
+  ["If-Match of an older state", (given) => ({ "if-match": tag(given, -1) })],
+  ["If-None-Match of its state", (given) => ({ "if-none-match": tag(given) })]
+]
+
+const underConditions: ReadonlyArray<Case> = [
+  ...preconditions.flatMap(([name, headers]) =>
+    [{ at: sooner }, { data: { n: 2 } }, { state: "cancelled" }].map((data) =>
+      define<Changed>({
+        name: `does not change ${Object.keys(data)} of a broadcast with ${name}`,
+        given: changed,
+        request: (api, given) => ({
+          ...patch(api, given.location, data),
+          headers: headers(given)
+        }),
+        expected: (_, given) => ({
+          status: 412,
+          errno: 114,
+          error: "modified-meanwhile",
+          headers: { ETag: tag(given) },
+          body: { details: { existing: given.shown.data } }
+        }),
+        also: async (_, api, { location, shown }) => {
+          expect((await api.send(shownAt(api, location))).json).toEqual(shown)
+        }
+      })
+    )
+  ),
+  define<Changed>({
+    name: "changes a broadcast with If-Match of its state, and then not once more",
+    given: changed,
+    request: (api, given) => ({
+      ...patch(api, given.location, { rate: 6 }),
+      headers: { "if-match": tag(given) }
+    }),
+    expected: { status: 200, body: { data: { rate: 6 } } },
+    also: async (_, api, given) => {
+      const request = patch(api, given.location, { rate: 7 })
+      const again = await api.send({ ...request, headers: { "if-match": tag(given) } })
+      expect(again.status).toBe(412)
+    }
+  }),
+  define<Changed>({
+    name: "takes one of several changes of the same state at once",
+    given: changed,
+    request: (api, given) => ({
+      ...patch(api, given.location, { rate: 6 }),
+      headers: { "if-match": "*" }
+    }),
+    expected: { status: 200 },
+    also: async ({ headers }, api, { location }) => {
+      const statuses = await Promise.all(
+        [11, 12, 13, 14].map(async (rate) => {
+          const request = patch(api, location, { rate })
+          const ifMatch = { "if-match": headers["etag"]! }
+          return (await api.send({ ...request, headers: ifMatch })).status
+        })
+      )
+      expect(statuses.toSorted()).toEqual([200, 412, 412, 412])
+    }
+  }),
+  define<string>({
+    name: "says that a broadcast changed, before it says that it has ended",
+    given: cancelled,
+    request: (api, location) => ({
+      ...patch(api, location, { rate: 6 }),
+      headers: { "if-match": '"1"' }
+    }),
+    expected: { status: 412, error: "modified-meanwhile" }
+  }),
+  define<string>({
+    name: "says that a caller may not change what it says, before it says that it changed",
+    given: scheduled,
+    request: (api, location) => ({
+      ...patch(api, location, { data: { n: 2 } }, api.target.operator),
+      headers: { "if-match": '"1"' }
+    }),
+    expected: { status: 403, errno: 121 }
+  }),
+  define<string>({
+    name: "refuses a change of a broadcast with an If-Match that is no tag",
+    given: scheduled,
+    request: (api, location) => ({
+      ...patch(api, location, { rate: 6 }),
+      headers: { "if-match": "1" }
+    }),
+    expected: { status: 400, errno: 107, details: ["header:If-Match"] }
+  })
+]
+
 export const scheduleChanges: ReadonlyArray<Case> = [
+  ...underConditions,
   define<string>({
     name: "lets a scheduled broadcast be cancelled, with counts of 0",
     given: scheduled,
