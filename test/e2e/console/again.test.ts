@@ -105,6 +105,39 @@ for (const [name, { path, start }] of Object.entries(browsers))
         })
       })
 
+      it("is not saved over another's change before that was seen and answered", async () => {
+        const id = await schedule()
+        const found = await read(`/broadcasts/${id}`)
+        const changeAsBerta = async (data: object) => {
+          const answer = await call(shared.url, "PATCH", `/broadcasts/${id}`, "berta", { data })
+          expect(answer.status).toBe(200)
+        }
+        const titled = (title: string) => ({
+          data: { ...found.data, notification: { ...found.data.notification, title } }
+        })
+        await look(id, "alice", "/edit")
+        await desk.type("title", "Dear all")
+        await changeAsBerta(titled("Dear Berta"))
+        await desk.press("Save the change")
+        await desk.becomes(".box.warning", /Somebody else changed.*Dear all\s+Dear Berta/s)
+        await desk.becomes(".foot", /Not saved: choose/)
+        expect((await read(`/broadcasts/${id}`)).title).toBe("Dear Berta")
+        if (name === "Chromium") expect(await brokenRules(desk.page)).toEqual([])
+        await desk.press("Take theirs")
+        await desk.becomes(".foot", /Nothing changed yet/)
+        await desk.type("title", "Dear one and all")
+        // A change of what Edit does not show is no other form.
+        await changeAsBerta(titled("Dear Berta"))
+        await desk.press("Save the change")
+        await desk.becomes(".said-whole", /Dear one and all/)
+        await desk.press("Edit")
+        await desk.type("title", "Dear readers")
+        await changeAsBerta({ rate: 10 })
+        await desk.press("Save the change")
+        await desk.press("Keep mine, replace theirs")
+        await desk.becomes(".said-whole", /Dear readers/)
+      })
+
       it("says in Edit what stays, and that it is too late once it has begun", async () => {
         const id = await schedule()
         await look(id, "alice", "/edit")

@@ -1,5 +1,5 @@
 // Broadcasts as the console reads and changes them.
-import { request } from "./client.ts"
+import { Problem, request } from "./client.ts"
 import type { Broadcast, Content, State, Timeline, WholeBroadcast } from "./shapes.ts"
 
 /** Rows of one or several lists, and the addresses of what follows. */
@@ -49,6 +49,14 @@ export const readBroadcast = async (id: string, signal?: AbortSignal): Promise<W
     })
   ).body.data
 
+/** Fails once the sending began, or somebody called it off. */
+export const demandScheduled = async (id: string): Promise<WholeBroadcast> => {
+  const broadcast = await readBroadcast(id)
+  const { state } = broadcast
+  if (state !== "scheduled") throw new Problem("impossible-state", 409, "", { state })
+  return broadcast
+}
+
 interface Change {
   readonly state?: "paused" | "running" | "cancelled"
   readonly at?: string
@@ -58,11 +66,17 @@ interface Change {
   readonly data_by_locale?: Readonly<Record<string, Content>>
 }
 
-export const changeBroadcast = async (id: string, data: Change): Promise<WholeBroadcast> =>
+/** `etag`: of the form that the change is about; without it the last change counts. */
+export const changeBroadcast = async (
+  id: string,
+  data: Change,
+  etag?: string
+): Promise<WholeBroadcast> =>
   (
     await request<{ readonly data: WholeBroadcast }>(`broadcasts/${encodeURIComponent(id)}`, {
       method: "PATCH",
-      body: { data }
+      body: { data },
+      ...(etag !== undefined && { headers: { "If-Match": etag } })
     })
   ).body.data
 

@@ -48,6 +48,10 @@ export interface Answer<T> {
   readonly location: string | undefined
 }
 
+/** The ETag of a draft or broadcast in a response, as of a list: its timestamp. */
+export const etagOf = ({ last_modified }: { readonly last_modified: number }): string =>
+  `"${last_modified}"`
+
 /** Longer than the service takes for anything (10 s), so its own answer comes first. */
 const answerTimeoutMillis = 20_000
 

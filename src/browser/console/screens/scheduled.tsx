@@ -1,9 +1,9 @@
 // The two actions on a scheduled notification: edit it in place, or take it back.
 import { useState } from "preact/hooks"
-import { changeBroadcast, readBroadcast } from "../api/broadcasts.ts"
-import { Problem } from "../api/client.ts"
+import { changeBroadcast, demandScheduled, readBroadcast } from "../api/broadcasts.ts"
+import type { Problem } from "../api/client.ts"
 import { deleteDraft, draftOf, isHidden, newDraftId, storeDraft } from "../api/drafts.ts"
-import type { Broadcast, WholeBroadcast } from "../api/shapes.ts"
+import type { Broadcast } from "../api/shapes.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Pen, Undo } from "../parts/icons.tsx"
@@ -14,14 +14,6 @@ import { address, go } from "../state/route.ts"
 import { t } from "../words/language.ts"
 import { hiddenText, lacksText } from "./duplicate.tsx"
 import { titleOf } from "./rows.tsx"
-
-/** The sending began meanwhile, and to cancel it now would stop it half way. */
-const demandScheduled = async (id: string): Promise<WholeBroadcast> => {
-  const broadcast = await readBroadcast(id)
-  const { state } = broadcast
-  if (state !== "scheduled") throw new Problem("impossible-state", 409, "", { state })
-  return broadcast
-}
 
 /** Makes the draft first: at no moment is the text nowhere. Returns the id of the draft. */
 const unschedule = async (id: string): Promise<string> => {

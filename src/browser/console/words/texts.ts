@@ -757,6 +757,14 @@ export const texts = {
     "Nicht gespeichert: Bis dahin startet sie, wie sie war"
   ],
   editDo: ["Save the change", "Änderung speichern"],
+  editTheirs: [
+    "Somebody else changed this notification at {time}.",
+    "Jemand anders hat diese Meldung um {time} geändert."
+  ],
+  editTheirsFoot: [
+    "Not saved: choose one of the two forms first",
+    "Nicht gespeichert: Wähle erst eine der beiden Fassungen"
+  ],
   title: ["Title", "Titel"],
   text: ["Text", "Text"],
   unschedule: ["Unschedule", "Planung zurücknehmen"],
