@@ -158,7 +158,7 @@ export const ttlSecondsMax = 2_419_200
  * The TTL of a broadcast without one: a day, in which most browsers are on again. LOG stores none,
  * so each process that reads the broadcast must know the same.
  */
-const ttlSecondsDefault = 86_400
+export const ttlSecondsDefault = 86_400
 
 /**
  * The shortest life of a broadcast: delivery to all users takes some time, even with a TTL of 0.
@@ -269,7 +269,7 @@ export const readHeaders = (
     headers: {
       ttlSeconds: ttl === undefined ? ttlSecondsDefault : Number(ttl),
       urgency: urgency !== undefined && isUrgency(urgency) ? urgency : "normal",
-      ...(topic === undefined ? {} : { topic }),
+      ...(topic === undefined || !isTopic(topic) ? {} : { topic }),
       ...(rate === undefined ? {} : { rate: Number(rate) }),
       ...(name === undefined || !isName(decodedName(name)) ? {} : { name: decodedName(name) }),
       ...(test === "true" ? { test: true } : {})

@@ -28,7 +28,7 @@ interface Row {
   readonly [member: string]: unknown
 }
 
-/** Broadcasts of the publisher, the oldest first; each has its key as title and name. */
+/** Broadcasts of the publisher, the oldest first; each has its key as title, name and topic. */
 const recipients = {
   both: { channels: ["art", "books"] },
   excepting: { channels: ["art", "books"], except_users: [idOf("bob")] },
@@ -45,12 +45,12 @@ describe("what a broadcast says", { timeout: 120_000 }, () => {
   beforeAll(async () => {
     nats = await startNats({ syncAlways: false })
     service = await startService({ natsUrl: nats.url, env })
-    for (const [key, to] of Object.entries(recipients))
-      ids[key as Key] = await publishAt(service.url, "/broadcasts", {
-        ...{ data: { title: key }, name: key, to }
-      })
+    for (const [key, to] of Object.entries(recipients)) {
+      const body = { data: { title: key }, name: key, to }
+      ids[key as Key] = await publishAt(service.url, "/broadcasts", body, { topic: key })
+    }
     const plain = { data: { title: "plain" }, name: "plain" }
-    ids.plain = await publishAt(service.url, "/channels/art", plain)
+    ids.plain = await publishAt(service.url, "/channels/art", plain, { topic: "plain" })
     for (const id of Object.values(ids)) await finishedAt(service.url, `/broadcasts/${id}`)
   })
   afterAll(async () => {
@@ -68,9 +68,9 @@ describe("what a broadcast says", { timeout: 120_000 }, () => {
     const found: Record<string, string> = {}
     for (const [key, id] of Object.entries(ids)) {
       const { body, status } = await get(`/broadcasts/${id}`, user)
-      const { data, name, title } = body.data ?? {}
-      const isWhole = data?.title === key && title === key && name === key
-      const isHidden = (data ?? title ?? name) === undefined
+      const { data, name, title, topic } = body.data ?? {}
+      const isWhole = [data?.title, title, name, topic].every((each) => each === key)
+      const isHidden = (data ?? title ?? name ?? topic) === undefined
       found[key] = status === 200 && isWhole ? "all" : isHidden ? String(status) : "some of it"
     }
     return found

@@ -108,7 +108,7 @@ const readRow = Effect.fnUntraced(function* ({ origin, standing }: Listed) {
   const head = yield* readHead(yield* EventLog, origin.stored, payloadSeqOf(origin, standing))
   const view = yield* viewOf(origin, standing, Effect.succeed(recipientsIn(head?.to)))
   const texts = textsIn(head?.data, textCharsMax)
-  const row: typeof BroadcastObject.Type = { ...view, ...nameOf(origin), ...texts }
+  const row: typeof BroadcastObject.Type = { ...view, ...namesOf(origin), ...texts }
   return { row, texts, to: head?.to, view }
 })
 
@@ -177,7 +177,7 @@ export const contentOf = Effect.fnUntraced(function* (
   const whole = yield* wholeBroadcast(log, origin.stored, payloadSeqOf(origin, standing))
   const { data, data_by_locale = {} } = whole?.body ?? {}
   return {
-    ...nameOf(origin),
+    ...namesOf(origin),
     ...textsIn(firstData({ ...(data && { data }), data_by_locale })),
     ...(data && { data }),
     ...(Object.keys(data_by_locale).length > 0 && { data_by_locale }),
@@ -197,9 +197,10 @@ const payloadSeqOf = ({ source, stored }: Origin, { schedule }: Standing): numbe
   return schedule?.payload ?? (former === undefined ? undefined : Number(former))
 }
 
-const nameOf = ({ stored }: Origin) => {
-  const { name } = readHeaders(stored.header).headers
-  return name === undefined ? {} : { name }
+/** What those who send it called it, which is as telling as its texts. */
+const namesOf = ({ stored }: Origin) => {
+  const { name, topic } = readHeaders(stored.header).headers
+  return { ...(name !== undefined && { name }), ...(topic !== undefined && { topic }) }
 }
 
 /**

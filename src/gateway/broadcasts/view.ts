@@ -11,7 +11,9 @@ import {
   publisherOf,
   Rate,
   readHeaders,
-  redrivesHeader
+  redrivesHeader,
+  ttlSecondsDefault,
+  Urgency
 } from "#domain/broadcast.ts"
 import { Because, BroadcastState, type Schedule } from "#domain/broadcast-state.ts"
 import { doneShare, type Progress, startProgress, waiting } from "#domain/progress.ts"
@@ -72,6 +74,8 @@ export const BroadcastObject = Schema.Struct({
   publisher: Schema.String,
   /** For those who send it: it is in no push. */
   name: Schema.optionalKey(Schema.String),
+  /** The topic of its pushes: a word of those who send it, shown where `name` is. */
+  topic: Schema.optionalKey(Schema.String),
   /** A test: only lists for operators have it, unless `test` is asked for. Absent: it is none. */
   test: Schema.optionalKey(Schema.Literal(true)),
   /** The texts that browsers show, of the first variant where there is no other data. */
@@ -112,6 +116,10 @@ export const BroadcastObject = Schema.Struct({
   without_subscription: Schema.optionalKey(Schema.Int),
   /** Pushes a second at most; absent: as many as can be sent. */
   rate: Schema.optionalKey(Rate),
+  /** Seconds. Absent: 86,400. */
+  ttl: Schema.optionalKey(Schema.Int),
+  /** Absent: normal. */
+  urgency: Schema.optionalKey(Urgency),
   pause_when: Schema.optionalKey(PauseWhen),
   /** The id of the last who paused, resumed or cancelled the broadcast; absent: nobody did. */
   changed_by: Schema.optionalKey(Schema.String),
@@ -157,7 +165,9 @@ export const viewOf = Effect.fnUntraced(function* (
 ) {
   const { change, expiresAt, progress, rejected, schedule, state } = standing
   const { source, stored } = origin
-  const rate = schedule?.rate ?? readHeaders(stored.header).headers.rate
+  const { headers } = readHeaders(stored.header)
+  const { ttlSeconds, urgency } = headers
+  const rate = schedule?.rate ?? headers.rate
   const pauseWhen = pauseWhenOf(stored.header(pauseWhenHeader) ?? "")
   const redrives = source === "redrive" ? stored.header(redrivesHeader) : undefined
   const counts = countsOf(progress ?? unplanned(origin, expiresAt), state)
@@ -172,6 +182,8 @@ export const viewOf = Effect.fnUntraced(function* (
     last_modified: lastModifiedOf(origin, standing),
     ...timesOf(schedule),
     ...(rate === undefined || rejected !== undefined ? {} : { rate }),
+    ...(ttlSeconds === ttlSecondsDefault || rejected !== undefined ? {} : { ttl: ttlSeconds }),
+    ...(urgency === "normal" ? {} : { urgency }),
     ...(pauseWhen === undefined ? {} : { pause_when: pauseWhen }),
     ...changedBy(change),
     ...(rejected === undefined ? {} : { rejected })

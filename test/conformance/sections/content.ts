@@ -80,6 +80,23 @@ export const content: ReadonlyArray<Case> = [
     }
   }),
   define<string>({
+    name: "shows the TTL, the urgency and the topic of a broadcast, which a copy of it needs",
+    given: (api) => {
+      const headers = { TTL: "60", Urgency: "high", Topic: "A_z-9" }
+      return acceptedAt(api, { data: push("Fire"), ...inTwentyDays(api) }, headers)
+    },
+    request: byPublisher,
+    expected: { status: 200, body: { data: { ttl: 60, urgency: "high", topic: "A_z-9" } } },
+    also: async ({ json }, api, location) => {
+      const row = await rowOf(api, list(api.target.publisher), idIn(location))
+      const { topic, ttl, urgency } = json.data
+      expect(row).toMatchObject({ topic, ttl, urgency })
+      const plain = await api.send(byPublisher(api, await locationOf(api)))
+      for (const absent of ["topic", "ttl", "urgency"])
+        expect(plain.json.data).not.toHaveProperty(absent)
+    }
+  }),
+  define<string>({
     name: "shows whole texts of a broadcast, and cut ones in a list",
     given: (api) => locationOf(api, { data: long }),
     request: byPublisher,

@@ -32,14 +32,15 @@ const shared = useShared(async (opened) => {
 })
 
 /** Tomorrow, as alice published it. Returns the id. */
-const schedule = async (more: object = {}): Promise<string> => {
+const schedule = async (more: object = {}, headers = {}): Promise<string> => {
   const notification = { title: "Dear Ann", navigate: "https://example.org/", tag: "letter" }
-  const { body, status } = await call(shared.url, "POST", "/broadcasts", "alice", {
+  const sent = {
     data: { web_push: 8030, notification },
     at: new Date(Date.now() + 86_400_000).toISOString(),
     to: { channels: ["news"] },
     ...more
-  })
+  }
+  const { body, status } = await call(shared.url, "POST", "/broadcasts", "alice", sent, headers)
   expect(status).toBe(202)
   return body.id
 }
@@ -165,14 +166,15 @@ for (const [name, { path, start }] of Object.entries(browsers))
         await desk.becomes("[aria-labelledby=audience]", /the service keeps no names/)
       })
 
-      it("gives them back with Correct and send, too", async () => {
-        const id = await schedule(letter)
+      it("gives them back with Correct and send, too, and how it is sent", async () => {
+        const id = await schedule(letter, { ttl: "60", urgency: "high", topic: "letters" })
         await call(shared.url, "PATCH", `/broadcasts/${id}`, "alice", {
           data: { state: "cancelled" }
         })
         await look(id, "alice")
         await desk.press("Correct and send")
-        expect((await read(`/drafts/${await desk.id("draft")}`)).to).toEqual(named)
+        const draft = await read(`/drafts/${await desk.id("draft")}`)
+        expect(draft).toMatchObject({ to: named, ttl: 60, urgency: "high", topic: "letters" })
       })
 
       it("says what another editor's copy lacks, before it is made", async () => {

@@ -45,9 +45,6 @@ export const deleteDraft = async (id: string, etag?: string): Promise<void> => {
   await request(pathOf(id), { method: "DELETE", headers })
 }
 
-/** The default of the service, which a draft need not repeat. */
-const defaultTtlSeconds = 86_400
-
 /** Names of people in a broadcast that only its publisher gets: 0 for the publisher. */
 export const lacksOf = ({ publisher, to }: Broadcast): number =>
   publisher === session().user ? 0 : (to?.users ?? 0) + (to?.except_users ?? 0)
@@ -58,16 +55,13 @@ export const isHidden = (broadcast: WholeBroadcast): boolean =>
 
 /** A published broadcast as a draft says it, without its time. */
 export const draftOf = (broadcast: WholeBroadcast): DraftData => {
-  const { at, accepted_at, data, data_by_locale, expires_at, name, rate, started_at } = broadcast
-  const { except_users, pause_when, users } = broadcast
-  const begin = started_at ?? (at === undefined ? accepted_at : Date.parse(at))
-  const ttl = Math.round((expires_at - begin) / 1_000)
+  const { data, data_by_locale, except_users, name, pause_when, rate } = broadcast
+  const { topic, ttl, urgency, users } = broadcast
   const channels = broadcast.to?.channels?.length ? broadcast.to.channels : undefined
   const to = defined({ channels, users, except_users })
   return defined({
-    ...{ name, data, data_by_locale, rate, pause_when },
-    to: Object.keys(to).length > 0 ? to : undefined,
-    ttl: ttl > 0 && ttl !== defaultTtlSeconds ? ttl : undefined
+    ...{ name, data, data_by_locale, rate, pause_when, ttl, urgency, topic },
+    to: Object.keys(to).length > 0 ? to : undefined
   })
 }
 

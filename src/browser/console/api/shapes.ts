@@ -44,6 +44,8 @@ export interface To {
   readonly except_users?: ReadonlyArray<string>
 }
 
+export type Urgency = "very-low" | "low" | "normal" | "high"
+
 /** The members of a draft that the service does not set. */
 export interface DraftData extends Contents {
   readonly name?: string
@@ -53,7 +55,7 @@ export interface DraftData extends Contents {
   readonly rate?: number
   readonly pause_when?: { readonly failed_share: number }
   readonly ttl?: number
-  readonly urgency?: "very-low" | "low" | "normal" | "high"
+  readonly urgency?: Urgency
   readonly topic?: string
   readonly test?: boolean
 }
@@ -94,6 +96,11 @@ export interface Broadcast extends Outcomes {
   readonly started_at?: number
   readonly rate?: number
   readonly changed_by?: string
+  /** Seconds; absent: a day. */
+  readonly ttl?: number
+  /** Absent: normal. */
+  readonly urgency?: Urgency
+  readonly topic?: string
   readonly because?: { readonly attempted: number; readonly failed: number }
   readonly pause_when?: { readonly failed_share: number }
   readonly rejected?: string

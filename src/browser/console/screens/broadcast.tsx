@@ -62,8 +62,8 @@ const useBroadcast = (id: string) => {
 /** Events have the state alone: what the broadcast says stays as it was read. */
 const contentOf = (read: WholeBroadcast | undefined): Partial<WholeBroadcast> => {
   if (read === undefined) return {}
-  const { body, data, data_by_locale, except_users, image, name, test, title, users } = read
-  const all = { body, data, data_by_locale, except_users, image, name, test, title, users }
+  const { body, data, data_by_locale, except_users, image, name, test, title, topic, users } = read
+  const all = { body, data, data_by_locale, except_users, image, name, test, title, topic, users }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
 }
 
