@@ -40,9 +40,9 @@ export const storeDraft = async (
   return { draft: answer.body.data, etag: answer.etag ?? "" }
 }
 
-export const deleteDraft = async (id: string, etag?: string): Promise<void> => {
-  const headers: Record<string, string> = etag === undefined ? {} : { "If-Match": etag }
-  await request(pathOf(id), { method: "DELETE", headers })
+/** Deletes the version with this tag. */
+export const deleteDraft = async (id: string, etag: string): Promise<void> => {
+  await request(pathOf(id), { method: "DELETE", headers: { "If-Match": etag } })
 }
 
 /** Names of people in a broadcast that only its publisher gets: 0 for the publisher. */

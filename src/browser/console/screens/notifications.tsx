@@ -1,6 +1,7 @@
 // The lists of notifications: a tab for each state that an editor asks about.
 import { useEffect, useRef, useState } from "preact/hooks"
 import { beginOf, listPath, type Page, readPages } from "../api/broadcasts.ts"
+import { etagOf } from "../api/client.ts"
 import { deleteDraft } from "../api/drafts.ts"
 import type { Broadcast, Draft } from "../api/shapes.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
@@ -203,9 +204,7 @@ const Drafts = () => {
           />
         )}
       />
-      {asked && (
-        <DeleteDialog draft={asked} onClose={() => ask(undefined)} onDelete={loaded.reload} />
-      )}
+      {asked && <DeleteDialog draft={asked} onClose={() => ask(undefined)} onEnd={loaded.reload} />}
     </>
   )
 }
@@ -213,10 +212,11 @@ const Drafts = () => {
 interface DeleteProps {
   readonly draft: Draft
   readonly onClose: () => void
-  readonly onDelete: () => void
+  /** It was deleted, or is not as the list has it. */
+  readonly onEnd: () => void
 }
 
-const DeleteDialog = ({ draft, onClose, onDelete }: DeleteProps) => (
+const DeleteDialog = ({ draft, onClose, onEnd }: DeleteProps) => (
   <Dialog title={t("deleteTitle", { title: draftTitle(draft) })} onClose={onClose}>
     <p>{t("deleteText")}</p>
     <div class="buttons">
@@ -226,11 +226,12 @@ const DeleteDialog = ({ draft, onClose, onDelete }: DeleteProps) => (
         onProblem={(cause) => {
           onClose()
           report(cause)
+          onEnd()
         }}
         onPress={async () => {
-          await deleteDraft(draft.id)
+          await deleteDraft(draft.id, etagOf(draft))
           onClose()
-          onDelete()
+          onEnd()
         }}
       >
         {t("delete")}

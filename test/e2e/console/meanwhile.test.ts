@@ -1,0 +1,76 @@
+// What happens while a screen of the console is open: others change what it shows, the login ends,
+// a broadcast begins. Nothing is lost, and nothing stays as it was for ever.
+import type { Browser } from "puppeteer-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { call } from "#test/client.ts"
+import { startDevelopment } from "#test/development.ts"
+import { startPushService } from "#test/push-service.ts"
+import { useShared } from "#test/use-service.ts"
+import { chromiumPath, startChromium } from "../browser.ts"
+import { addReaders, Desk } from "./desk.ts"
+
+const shared = useShared(async (opened) => {
+  const { url } = opened.use(await startDevelopment())
+  const push = opened.use(await startPushService({ decrypt: false }))
+  await addReaders(url, push, 3)
+  return { url }
+})
+
+const read = async (path: string) => (await call(shared.url, "GET", path, "alice")).body.data
+
+/** Requests of the page wait, fail or are refused as `window.meanwhile` says. */
+const wrapFetch = `{
+  const real = fetch
+  const cut = new AbortController()
+  window.meanwhile = { cut: () => cut.abort(), isLoggedOut: false, before: async () => {} }
+  window.fetch = async (url, options = {}) => {
+    if (meanwhile.isLoggedOut)
+      return Response.json({ error_code: "unauthenticated" }, { status: 401 })
+    await meanwhile.before(String(url), options)
+    const signals = String(url).endsWith("/events") && !cut.signal.aborted ? [cut.signal] : []
+    if (options.signal) signals.push(options.signal)
+    return real(url, { ...options, signal: AbortSignal.any(signals) })
+  }
+}`
+
+describe.skipIf(chromiumPath === undefined)("meanwhile", { timeout: 120_000 }, () => {
+  let browser: Browser
+  let desk: Desk
+  beforeAll(async () => {
+    browser = await startChromium(chromiumPath!)
+  })
+  afterAll(() => browser?.close())
+
+  /** A new tab, in which alice looks at a screen. */
+  const look = async (at: string) => {
+    const page = await browser.newPage()
+    await page.setViewport({ width: 1280, height: 900 })
+    await page.evaluateOnNewDocument(wrapFetch)
+    desk = new Desk(shared.url, page)
+    await desk.open(at, "alice")
+  }
+
+  it("a draft that somebody changed is not deleted before that was seen", async () => {
+    const put = (title: string) =>
+      call(
+        shared.url,
+        "PUT",
+        "/drafts/storm",
+        "alice",
+        { data: { data: { web_push: 8030, notification: { title } } } },
+        title === "Storm" ? {} : { "if-match": "*" }
+      )
+    await put("Storm")
+    await look("#/drafts")
+    await desk.becomes(".rows", /Storm/)
+    await put("Storm, with the worst")
+    await desk.press("Delete")
+    await desk.press("Delete", "dialog")
+    await desk.becomes(".box.error", /Somebody changed it meanwhile/)
+    await desk.becomes(".rows", /Storm, with the worst/)
+    await desk.press("Delete")
+    await desk.press("Delete", "dialog")
+    await desk.becomes("#main", /^(?!.*Storm, with)/s)
+    expect(await read("/drafts/storm")).toBeUndefined()
+  })
+})
