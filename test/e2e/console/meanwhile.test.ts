@@ -16,6 +16,18 @@ const shared = useShared(async (opened) => {
   return { url }
 })
 
+/** As alice published it. At one push a second it is being sent for a minute. Returns the id. */
+const publish = async (more: object): Promise<string> => {
+  const notification = { title: "Dear all", navigate: "https://example.org/", tag: "letter" }
+  const { body, status } = await call(shared.url, "POST", "/broadcasts", "alice", {
+    data: { web_push: 8030, notification },
+    to: { channels: ["news"] },
+    ...more
+  })
+  expect(status).toBe(202)
+  return body.id
+}
+
 const read = async (path: string) => (await call(shared.url, "GET", path, "alice")).body.data
 
 /** Requests of the page wait, fail or are refused as `window.meanwhile` says. */
@@ -72,5 +84,22 @@ describe.skipIf(chromiumPath === undefined)("meanwhile", { timeout: 120_000 }, (
     await desk.press("Delete", "dialog")
     await desk.becomes("#main", /^(?!.*Storm, with)/s)
     expect(await read("/drafts/storm")).toBeUndefined()
+  })
+
+  it("a broadcast is followed again once somebody whose login ended logged in", async () => {
+    const id = await publish({ rate: 1 })
+    await look(`#/broadcast/${id}`)
+    await desk.becomes("#main .heading .badge", /^Sending$/)
+    await desk.page.evaluate("meanwhile.isLoggedOut = true; meanwhile.cut()")
+    await desk.becomes("dialog", /Log in/)
+    await desk.page.evaluate("meanwhile.isLoggedOut = false")
+    await desk.page.type("dialog [name=user]", "alice")
+    await desk.page.type("dialog [name=password]", "secret")
+    await desk.page.keyboard.press("Enter")
+    await desk.page.waitForFunction(`!document.querySelector("dialog")`)
+    const data = { state: "cancelled" }
+    await call(shared.url, "PATCH", `/broadcasts/${id}`, "alice", { data })
+    await desk.becomes("#main .heading .badge", /^Stopped$/)
+    await desk.becomes("#main", /^(?!.*login)/s)
   })
 })

@@ -1,6 +1,7 @@
 // Follows a broadcast while it runs: server-sent events, read by fetch, as EventSource sends no
 // login. Comes back after each end of the stream, with the id of the last event.
 import { Problem, send } from "./client.ts"
+import { sessions } from "./session.ts"
 import type { WholeBroadcast } from "./shapes.ts"
 
 /** The service sends a comment every 15 s: after twice that and a bit, the connection is dead. */
@@ -17,13 +18,31 @@ const wait = (millis: number, signal: AbortSignal) =>
     signal.addEventListener("abort", end, { once: true })
   })
 
+/** Until somebody logged in again. */
+const loggedIn = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const look = () => {
+      const { hasEnded, phase } = sessions.value
+      if (!signal.aborted && (hasEnded || phase !== "in")) return
+      stop()
+      signal.removeEventListener("abort", look)
+      resolve()
+    }
+    const stop = sessions.listen(look)
+    signal.addEventListener("abort", look)
+    look()
+  })
+
 interface Watcher {
   readonly onState: (broadcast: WholeBroadcast) => void
   /** The stream broke, and is tried again; undefined: it is there. */
   readonly onProblem: (problem: Problem | undefined) => void
 }
 
-/** Until `signal` ends it, the broadcast is finished, or it cannot be seen any more. */
+/**
+ * Until `signal` ends it, the broadcast is finished, or it cannot be seen any more. Over the end of
+ * a login it waits for the next one.
+ */
 export const follow = async (id: string, watcher: Watcher, signal: AbortSignal): Promise<void> => {
   const place: Place = { id, last: undefined, failures: 0 }
   while (!signal.aborted) {
@@ -31,9 +50,10 @@ export const follow = async (id: string, watcher: Watcher, signal: AbortSignal):
       if (signal.aborted) return true
       const problem = cause instanceof Problem ? cause : new Problem("offline")
       watcher.onProblem(problem)
-      return [401, 403, 404].includes(problem.status)
+      return [403, 404].includes(problem.status)
     })
     if (isOver) return
+    await loggedIn(signal)
     await wait(againMillis[Math.min(place.failures, againMillis.length - 1)]!, signal)
     place.failures += 1
   }
