@@ -2,7 +2,7 @@
 // a broadcast begins. Nothing is lost, and nothing stays as it was for ever.
 import type { Browser } from "puppeteer-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { call } from "#test/client.ts"
+import { call, until } from "#test/client.ts"
 import { startDevelopment } from "#test/development.ts"
 import { startPushService } from "#test/push-service.ts"
 import { useShared } from "#test/use-service.ts"
@@ -34,7 +34,7 @@ const read = async (path: string) => (await call(shared.url, "GET", path, "alice
 const wrapFetch = `{
   const real = fetch
   const cut = new AbortController()
-  window.meanwhile = { cut: () => cut.abort(), isLoggedOut: false, before: async () => {} }
+  window.meanwhile = { cut: () => cut.abort(), isLoggedOut: false, before: () => {} }
   window.fetch = async (url, options = {}) => {
     if (meanwhile.isLoggedOut)
       return Response.json({ error_code: "unauthenticated" }, { status: 401 })
@@ -101,5 +101,28 @@ describe.skipIf(chromiumPath === undefined)("meanwhile", { timeout: 120_000 }, (
     await call(shared.url, "PATCH", `/broadcasts/${id}`, "alice", { data })
     await desk.becomes("#main .heading .badge", /^Stopped$/)
     await desk.becomes("#main", /^(?!.*login)/s)
+  })
+
+  it("a broadcast that begins is not stopped half way by Unschedule", async () => {
+    const name = "Begins at once"
+    const at = new Date(Date.now() + 6_000).toISOString()
+    const id = await publish({ at, rate: 1, name })
+    await look(`#/broadcast/${id}`)
+    await desk.page.exposeFunction("begun", () =>
+      until(
+        () => read(`/broadcasts/${id}`),
+        ({ state }) => state === "running"
+      )
+    )
+    await desk.press("Unschedule")
+    await desk.becomes("dialog", /becomes a draft/)
+    await desk.page.evaluate(`{
+      meanwhile.before = (url, { method }) => method === "PATCH" && begun()
+    }`)
+    await desk.press("Unschedule, open the draft", "dialog")
+    await desk.becomes("#main .box.error", /It is too late: Sending/)
+    expect(await read(`/broadcasts/${id}`)).toMatchObject({ state: "running" })
+    const drafts = (await read("/drafts")) as ReadonlyArray<{ readonly name?: string }>
+    expect(drafts.filter((each) => each.name === name)).toEqual([])
   })
 })

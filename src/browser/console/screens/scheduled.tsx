@@ -1,27 +1,37 @@
 // The two actions on a scheduled notification: edit it in place, or take it back.
 import { useState } from "preact/hooks"
 import { changeBroadcast, demandScheduled, readBroadcast } from "../api/broadcasts.ts"
-import type { Problem } from "../api/client.ts"
+import { etagOf, type Problem } from "../api/client.ts"
 import { deleteDraft, draftOf, isHidden, newDraftId, storeDraft } from "../api/drafts.ts"
-import type { Broadcast } from "../api/shapes.ts"
+import type { Broadcast, WholeBroadcast } from "../api/shapes.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Pen, Undo } from "../parts/icons.tsx"
 import { Awaited, useLoad } from "../parts/load.tsx"
 import { ProblemBox } from "../parts/problem.tsx"
-import { problemOf } from "../parts/report.ts"
+import { problemOf, report } from "../parts/report.ts"
 import { address, go } from "../state/route.ts"
 import { t } from "../words/language.ts"
 import { hiddenText, lacksText } from "./duplicate.tsx"
 import { titleOf } from "./rows.tsx"
 
+/** Calls off that form alone: one that has begun would stop half way. */
+const callOff = async (scheduled: WholeBroadcast): Promise<void> => {
+  try {
+    await changeBroadcast(scheduled.id, { state: "cancelled" }, etagOf(scheduled))
+  } catch (cause) {
+    if (problemOf(cause).code === "modified-meanwhile") await demandScheduled(scheduled.id)
+    throw cause
+  }
+}
+
 /** Makes the draft first: at no moment is the text nowhere. Returns the id of the draft. */
 const unschedule = async (id: string): Promise<string> => {
   const draft = newDraftId()
-  const { etag } = await storeDraft(draft, draftOf(await demandScheduled(id)))
+  const scheduled = await demandScheduled(id)
+  const { etag } = await storeDraft(draft, draftOf(scheduled))
   try {
-    await demandScheduled(id)
-    await changeBroadcast(id, { state: "cancelled" })
+    await callOff(scheduled)
   } catch (cause) {
     await deleteDraft(draft, etag).catch(() => {})
     throw cause
@@ -86,10 +96,18 @@ const Question = ({ broadcast, onChange, onClose }: QuestionProps) => {
     go("draft", draft)
   }
   /** Of a letter whose text the caller does not see there is no draft to make. */
-  const callOff = async () => {
-    await demandScheduled(id)
-    await changeBroadcast(id, { state: "cancelled" })
+  const withoutDraft = async () => {
+    await callOff(await demandScheduled(id))
     onClose()
+    onChange()
+  }
+  const onProblem = (cause: unknown) => {
+    const found = problemOf(cause)
+    if (found.code === "impossible-state") {
+      // The dialog goes with the button, which the change removes.
+      onClose()
+      report(found)
+    } else setProblem(found)
     onChange()
   }
   return (
@@ -106,11 +124,8 @@ const Question = ({ broadcast, onChange, onClose }: QuestionProps) => {
               <Button onPress={onClose}>{t("cancel")}</Button>
               <Button
                 kind="prominent"
-                onProblem={(cause) => {
-                  setProblem(problemOf(cause))
-                  onChange()
-                }}
-                onPress={isHidden(found) ? callOff : toDraft}
+                onProblem={onProblem}
+                onPress={isHidden(found) ? withoutDraft : toDraft}
               >
                 {t(isHidden(found) ? "unschedule" : "unscheduleDo")}
               </Button>
