@@ -148,7 +148,7 @@ for (const [name, { path, start }] of Object.entries(browsers))
           data: { state: "cancelled" }
         })
         await desk.press("Save the change")
-        await desk.becomes(".box.error", /It is too late: Stopped/)
+        await desk.becomes(".box.warning", /It is too late to edit it/)
       })
 
       it("gives its publisher the readers by name back with Unschedule", async () => {

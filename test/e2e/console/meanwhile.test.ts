@@ -125,4 +125,57 @@ describe.skipIf(chromiumPath === undefined)("meanwhile", { timeout: 120_000 }, (
     const drafts = (await read("/drafts")) as ReadonlyArray<{ readonly name?: string }>
     expect(drafts.filter((each) => each.name === name)).toEqual([])
   })
+
+  const tomorrow = () => ({ at: new Date(Date.now() + 86_400_000).toISOString() })
+  const titleShown = () => desk.page.$eval("[name=title]", (field) => (field as never)["value"])
+  const change = (id: string, data: object) =>
+    call(shared.url, "PATCH", `/broadcasts/${id}`, "alice", { data })
+
+  it("what was typed in Edit is there after another screen, and after a reload", async () => {
+    const id = await publish(tomorrow())
+    await look(`#/broadcast/${id}/edit`)
+    await desk.type("title", "Dear readers")
+    await desk.press("Notifications")
+    await desk.becomes("h1", /^Notifications$/)
+    await desk.page.goBack()
+    await desk.becomes(".foot", /Not saved: until then/)
+    expect(await titleShown()).toBe("Dear readers")
+    desk.page.on("dialog", (dialog) => void dialog.accept())
+    await desk.page.reload()
+    await desk.becomes(".foot", /Not saved: until then/)
+    expect(await titleShown()).toBe("Dear readers")
+    await desk.press("Notifications")
+    const { data } = await read(`/broadcasts/${id}`)
+    const notification = { ...data.notification, title: "Dear editors" }
+    await change(id, { data: { ...data, notification } })
+    await desk.page.goBack()
+    await desk.becomes(".box.warning", /Dear readers\s+Dear editors/)
+    await desk.press("Cancel")
+    await desk.press("Edit")
+    await desk.becomes(".foot", /Nothing changed yet/)
+    expect(await titleShown()).toBe("Dear editors")
+  })
+
+  it("what was typed in Edit is in the draft that Unschedule makes", async () => {
+    const id = await publish(tomorrow())
+    await look(`#/broadcast/${id}/edit`)
+    await desk.type("title", "Dear readers")
+    await desk.press("Unschedule")
+    await desk.press("Unschedule, open the draft", "dialog")
+    const draft = await read(`/drafts/${await desk.id("draft")}`)
+    expect(draft.data.notification).toMatchObject({ title: "Dear readers", tag: "letter" })
+    expect(draft.to).toEqual({ channels: ["news"] })
+  })
+
+  it("what was typed in Edit can become a draft once it is too late", async () => {
+    const id = await publish(tomorrow())
+    await look(`#/broadcast/${id}/edit`)
+    await desk.type("title", "Dear readers")
+    await change(id, { state: "cancelled" })
+    await desk.press("Save the change")
+    await desk.becomes(".box.warning", /It is too late to edit it/)
+    await desk.press("Make a draft of what I typed")
+    const draft = await read(`/drafts/${await desk.id("draft")}`)
+    expect(draft.data.notification.title).toBe("Dear readers")
+  })
 })

@@ -1,7 +1,9 @@
 // A scheduled broadcast that is changed in place: what may change, what was typed, and how it is
-// saved over the form that it was typed on and no other.
+// saved over the form that it was typed on and no other. A copy of what is not saved stays in this
+// tab, so neither a login that ends, a reload nor another screen loses it.
 import { changeBroadcast, demandScheduled } from "../api/broadcasts.ts"
 import { etagOf } from "../api/client.ts"
+import { session } from "../api/session.ts"
 import type { DraftData, WholeBroadcast } from "../api/shapes.ts"
 import { problemOf } from "../parts/report.ts"
 import { isSame } from "./changes.ts"
@@ -37,6 +39,32 @@ const changedIn = ({ before, data: { at, data, data_by_locale, rate } }: Typed):
 })
 
 export const isChanged = (typed: Typed): boolean => Object.keys(changedIn(typed)).length > 0
+
+const placeOf = (id: string): string => `bellcast-console-edited ${session().user} ${id}`
+
+/** The copy of what was typed here before and is not saved. */
+export const keptTyped = (id: string): Typed | undefined => {
+  try {
+    return JSON.parse(sessionStorage.getItem(placeOf(id)) ?? "") as Typed
+  } catch {
+    return undefined
+  }
+}
+
+export const keepTyped = (id: string, typed: Typed): void => {
+  if (isChanged(typed)) sessionStorage.setItem(placeOf(id), JSON.stringify(typed))
+  else forgetTyped(id)
+}
+
+export const forgetTyped = (id: string): void => sessionStorage.removeItem(placeOf(id))
+
+/** A draft of the broadcast, with what was typed. */
+export const withTyped = (draft: DraftData, typed: Typed): DraftData => {
+  const changed = changedIn(typed)
+  const { data, data_by_locale, ...rest } = draft
+  const saysOther = (changed.data ?? changed.data_by_locale) !== undefined
+  return { ...(saysOther ? rest : draft), ...changed }
+}
 
 /** Other changes of a broadcast, such as that of its state, may come between two of these. */
 const savesMax = 3

@@ -1,13 +1,24 @@
 // Edit: a scheduled notification is changed in place, in all that the service changes of one: what
 // it says, when it starts, how fast it is sent. The rest is changed as a draft.
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useState } from "preact/hooks"
 import { readBroadcast } from "../api/broadcasts.ts"
 import type { Problem } from "../api/client.ts"
-import { isHidden } from "../api/drafts.ts"
+import { draftOf, isHidden, newDraftId, storeDraft } from "../api/drafts.ts"
+import { isLeavingForLogin } from "../api/session.ts"
 import type { DraftData, WholeBroadcast } from "../api/shapes.ts"
 import { changesOf, isSame } from "../draft/changes.ts"
 import { contentOf, localesOf, others } from "../draft/content.ts"
-import { editedOf, isChanged, save, type Typed, typedOn } from "../draft/edited.ts"
+import {
+  editedOf,
+  forgetTyped,
+  isChanged,
+  keepTyped,
+  keptTyped,
+  save,
+  type Typed,
+  typedOn,
+  withTyped
+} from "../draft/edited.ts"
 import { timeFault } from "../draft/moment.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
 import { Heading, NotFound } from "../parts/frame.tsx"
@@ -43,22 +54,46 @@ export const Edit = ({ id }: { readonly id: string }) => {
         whole.state === "scheduled" ? (
           <Form whole={whole} onChange={loaded.reload} />
         ) : (
-          <>
-            <Heading title={t("edit")} />
-            <Box kind="warning">{t("editLate")}</Box>
-            <ButtonLink to={address("broadcast", id)}>{t("view")}</ButtonLink>
-          </>
+          <Late whole={whole} />
         )
       }
     </Awaited>
   )
 }
 
-/** A page that is closed now loses what was typed: nothing is stored before it is complete. */
+/** It can be edited no more: what was typed before can become a draft. */
+const Late = ({ whole }: { readonly whole: WholeBroadcast }) => {
+  const { id } = whole
+  const typed = isHidden(whole) ? undefined : keptTyped(id)
+  const toDraft = async (typed: Typed) => {
+    const draft = newDraftId()
+    await storeDraft(draft, withTyped(draftOf(whole), typed))
+    forgetTyped(id)
+    go("draft", draft)
+  }
+  return (
+    <>
+      <Heading title={t("edit")} />
+      <Box kind="warning">{t("editLate")}</Box>
+      <div class="buttons">
+        {typed && (
+          <Button kind="prominent" onPress={() => toDraft(typed)}>
+            {t("editLateDraft")}
+          </Button>
+        )}
+        <ButtonLink to={address("broadcast", id)}>{t("view")}</ButtonLink>
+      </div>
+    </>
+  )
+}
+
+/** A window that is closed now loses what was typed. */
 const useWarning = (isChanged: boolean) => {
   useEffect(() => {
     if (!isChanged) return undefined
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault()
+    const warn = (event: BeforeUnloadEvent) => {
+      if (!isLeavingForLogin()) event.preventDefault()
+    }
     addEventListener("beforeunload", warn)
     return () => removeEventListener("beforeunload", warn)
   }, [isChanged])
@@ -66,19 +101,24 @@ const useWarning = (isChanged: boolean) => {
 
 /** What is typed on a form of the broadcast, and that of somebody else that takes its place. */
 const useTyped = (whole: WholeBroadcast) => {
+  const { id } = whole
   const [state, set] = useState<{
     readonly typed: Typed
     /** The form that a change names. */
     readonly over: WholeBroadcast
     /** Waits for an answer. */
     readonly theirs?: WholeBroadcast
-  }>(() => ({ typed: typedOn(whole), over: whole }))
+  }>(() => ({ typed: keptTyped(id) ?? typedOn(whole), over: whole }))
   const show = (over: WholeBroadcast) =>
     set(({ typed }) => {
-      if (isSame(editedOf(over), typed.before)) return { typed, over }
-      return isChanged(typed) ? { typed, over, theirs: over } : { typed: typedOn(over), over }
+      const { before, data } = typedOn(over)
+      if (isSame(before, typed.before)) return { typed, over }
+      // Nothing was typed on the former one, or the same is saved by now.
+      const isNone = !isChanged(typed) || !isChanged({ before, data: typed.data })
+      return isNone ? { typed: { before, data }, over } : { typed, over, theirs: over }
     })
-  useEffect(() => show(whole), [whole])
+  useLayoutEffect(() => show(whole), [whole])
+  useLayoutEffect(() => keepTyped(id, state.typed), [id, state.typed])
   return {
     ...state,
     hasChanged: isChanged(state.typed),
@@ -95,30 +135,54 @@ interface FormProps {
   readonly onChange: () => void
 }
 
+/** The screen that follows Edit. */
+const leave = (id: string) => {
+  forgetTyped(id)
+  go("broadcast", id)
+}
+
+interface SavingProps extends FormProps {
+  readonly data: DraftData
+  /** Shows another language. */
+  readonly choose: (locale: string) => void
+  /** Shows a form that somebody else saved. */
+  readonly show: (theirs: WholeBroadcast) => void
+}
+
+/** Saves what was typed, once it says all that it must. */
+const useSaving = ({ choose, data, onChange, show, whole }: SavingProps) => {
+  const [isChecked, check] = useState(false)
+  const [problem, setProblem] = useState<Problem>()
+  const store = async (form: WholeBroadcast) => {
+    check(true)
+    setProblem(undefined)
+    const isFit = isHidden(whole)
+      ? timeFault(data.at ?? "", Date.now()) === undefined
+      : isSaid(data)
+    if (!isFit) return showWrong(data, choose)
+    try {
+      const theirs = await save(form, data)
+      if (theirs === undefined) leave(whole.id)
+      else show(theirs)
+    } catch (cause) {
+      const found = problemOf(cause)
+      if (found.code === "impossible-state") onChange()
+      else setProblem(found)
+    }
+  }
+  return { isChecked, problem, store }
+}
+
 const Form = ({ onChange, whole }: FormProps) => {
   const { id } = whole
   const { change, hasChanged, over, show, take, theirs, typed } = useTyped(whole)
   const [chosen, choose] = useState(others)
-  const [isChecked, check] = useState(false)
-  const [problem, setProblem] = useState<Problem>()
   const isText = !isHidden(whole)
   const { before, data } = typed
   const locale = localesOf(data).includes(chosen) ? chosen : others
   const content = contentOf(data, locale)
   useWarning(hasChanged)
-  const store = async (form: WholeBroadcast) => {
-    check(true)
-    setProblem(undefined)
-    const isFit = isText ? isSaid(data) : timeFault(data.at ?? "", Date.now()) === undefined
-    if (!isFit) return showWrong(data, choose)
-    try {
-      const found = await save(form, data)
-      if (found === undefined) go("broadcast", id)
-      else show(found)
-    } catch (cause) {
-      setProblem(problemOf(cause))
-    }
-  }
+  const { isChecked, problem, store } = useSaving({ choose, data, onChange, show, whole })
   const saveOrAsk = () => (theirs ? undefined : store(over))
   useKeys({ store: saveOrAsk, review: saveOrAsk })
   const part = { data, isChecked, change, isPublished: true }
@@ -153,14 +217,7 @@ const Form = ({ onChange, whole }: FormProps) => {
               set={(rate) => change(({ rate: _, ...now }) => (rate ? { ...now, rate } : now))}
             />
           </section>
-          <section class="panel form" aria-labelledby="audience">
-            <h2 id="audience">{t("audience")}</h2>
-            <p>{audience(whole.to)}</p>
-            <p class="soft">{t("editMore")}</p>
-            <p>
-              <Unschedule broadcast={whole} onChange={onChange} />
-            </p>
-          </section>
+          <Rest whole={whole} onChange={onChange} />
         </div>
         {isText && (
           <aside class="beside" aria-label={t("previewAndTest")}>
@@ -171,9 +228,9 @@ const Form = ({ onChange, whole }: FormProps) => {
       </div>
       <Foot stored={t(theirs ? "editTheirsFoot" : hasChanged ? "editChanged" : "editSame")}>
         <div class="buttons">
-          <ButtonLink kind="quiet" to={address("broadcast", id)}>
+          <Button kind="quiet" onPress={() => leave(id)}>
             {t("cancel")}
-          </ButtonLink>
+          </Button>
           <Button
             kind="prominent"
             onPress={saveOrAsk}
@@ -186,6 +243,18 @@ const Form = ({ onChange, whole }: FormProps) => {
     </div>
   )
 }
+
+/** The parts that stay as they are. */
+const Rest = ({ onChange, whole }: FormProps) => (
+  <section class="panel form" aria-labelledby="audience">
+    <h2 id="audience">{t("audience")}</h2>
+    <p>{audience(whole.to)}</p>
+    <p class="soft">{t("editMore")}</p>
+    <p>
+      <Unschedule broadcast={whole} onChange={onChange} />
+    </p>
+  </section>
+)
 
 interface TheirsProps {
   readonly form: WholeBroadcast
@@ -201,7 +270,8 @@ const Theirs = ({ form, mine, onReplace, onTake }: TheirsProps) => (
       <b>{t("editTheirs", { time: time(form.last_modified) })}</b> {t("theirsTodo")}
     </p>
     <Changes
-      changes={changesOf(mine, editedOf(form))}
+      // A speed cannot be taken away again.
+      changes={changesOf({ ...(form.rate && { rate: form.rate }), ...mine }, editedOf(form))}
       before={t("theirsMine")}
       after={t("theirsTheirs")}
     />

@@ -4,6 +4,8 @@ import { changeBroadcast, demandScheduled, readBroadcast } from "../api/broadcas
 import { etagOf, type Problem } from "../api/client.ts"
 import { deleteDraft, draftOf, isHidden, newDraftId, storeDraft } from "../api/drafts.ts"
 import type { Broadcast, WholeBroadcast } from "../api/shapes.ts"
+import { isSame } from "../draft/changes.ts"
+import { editedOf, forgetTyped, keptTyped, withTyped } from "../draft/edited.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Pen, Undo } from "../parts/icons.tsx"
@@ -29,13 +31,18 @@ const callOff = async (scheduled: WholeBroadcast): Promise<void> => {
 const unschedule = async (id: string): Promise<string> => {
   const draft = newDraftId()
   const scheduled = await demandScheduled(id)
-  const { etag } = await storeDraft(draft, draftOf(scheduled))
+  const typed = keptTyped(id)
+  // Of what was typed on another form Edit makes a draft of its own.
+  const isOnIt = typed !== undefined && isSame(typed.before, editedOf(scheduled))
+  const content = draftOf(scheduled)
+  const { etag } = await storeDraft(draft, isOnIt ? withTyped(content, typed) : content)
   try {
     await callOff(scheduled)
   } catch (cause) {
     await deleteDraft(draft, etag).catch(() => {})
     throw cause
   }
+  if (isOnIt) forgetTyped(id)
   return draft
 }
 

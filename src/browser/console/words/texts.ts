@@ -751,6 +751,7 @@ export const texts = {
     "It is too late to edit it: it has begun, or was called off.",
     "Zum Bearbeiten ist es zu spät: Sie hat begonnen oder wurde abgesagt."
   ],
+  editLateDraft: ["Make a draft of what I typed", "Entwurf aus meinem Text machen"],
   editSame: ["Nothing changed yet", "Noch nichts geändert"],
   editChanged: [
     "Not saved: until then it starts as it was",
