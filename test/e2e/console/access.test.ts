@@ -101,6 +101,28 @@ describe.skipIf(chromiumPath === undefined)("the console in Chromium", () => {
     await becomes(".who b", /^carol$/)
   })
 
+  it("gives the heading of a screen the focus, also where the header leads to it", async () => {
+    const { page } = stage
+    await page.setViewport({ width: 1280, height: 740 })
+    for (const [link, screen] of [
+      ["Try it", /^#\/try$/],
+      ["Notifications", /^#\/sent$/],
+      ["New notification", /^#\/draft\/\w{9,}$/]
+    ] as const) {
+      await stage.press(link)
+      await until(
+        async () => [
+          screen.test(String(await page.evaluate("location.hash"))),
+          await page.evaluate("document.activeElement.localName")
+        ],
+        ([isThere, focused]) => isThere === true && focused === "h1"
+      )
+    }
+    const title = await page.waitForSelector("[name=title]")
+    await title!.type("Storm")
+    expect(await page.evaluate("document.activeElement.name")).toBe("title")
+  })
+
   it("obeys its policy, which refuses what is not of the page", async () => {
     await stage.page.evaluate(`document.body.append(
       Object.assign(document.createElement("img"), { src: "http://example.org/" }))`)

@@ -20,10 +20,8 @@ export const Heading = ({ children, title, windowTitle = title }: HeadingProps) 
     document.title = `${windowTitle} · Bellcast`
   }, [windowTitle])
   useLayoutEffect(() => {
-    // Not where a dialog or a field of the screen has it already.
-    const { activeElement } = document
-    if (activeElement === null || activeElement === document.body || !activeElement.isConnected)
-      element.current?.focus()
+    // The header stays as it is, with the link that was pressed: that is no place on this screen.
+    if (document.activeElement?.closest("#main, dialog[open]") == null) element.current?.focus()
   }, [])
   return (
     <div class="heading">
