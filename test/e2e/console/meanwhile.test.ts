@@ -5,12 +5,19 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, until } from "#test/client.ts"
 import { startDevelopment } from "#test/development.ts"
 import { startPushService } from "#test/push-service.ts"
+import { secretEnvironment } from "#test/service.ts"
 import { useShared } from "#test/use-service.ts"
+import { idOf } from "#test/users.ts"
 import { chromiumPath, startChromium } from "../browser.ts"
 import { addReaders, Desk } from "./desk.ts"
 
 const shared = useShared(async (opened) => {
-  const { url } = opened.use(await startDevelopment())
+  const rights = {
+    BELLCAST_OPERATOR_PRINCIPALS: idOf("olga"),
+    BELLCAST_USER_WRITE_PRINCIPALS: idOf("alice")
+  }
+  const { BELLCAST_USERID_HMAC_SECRET } = secretEnvironment
+  const { url } = opened.use(await startDevelopment({ BELLCAST_USERID_HMAC_SECRET, ...rights }))
   const push = opened.use(await startPushService({ decrypt: false }))
   await addReaders(url, push, 3)
   return { url }
@@ -34,11 +41,14 @@ const read = async (path: string) => (await call(shared.url, "GET", path, "alice
 const wrapFetch = `{
   const real = fetch
   const cut = new AbortController()
-  window.meanwhile = { cut: () => cut.abort(), isLoggedOut: false, before: () => {} }
+  window.meanwhile = { isLoggedOut: false, before: () => {}, answer: () => {} }
+  meanwhile.cut = () => cut.abort()
   window.fetch = async (url, options = {}) => {
     if (meanwhile.isLoggedOut)
       return Response.json({ error_code: "unauthenticated" }, { status: 401 })
     await meanwhile.before(String(url), options)
+    const answer = meanwhile.answer(String(url))
+    if (answer) return answer
     const signals = String(url).endsWith("/events") && !cut.signal.aborted ? [cut.signal] : []
     if (options.signal) signals.push(options.signal)
     return real(url, { ...options, signal: AbortSignal.any(signals) })
@@ -53,13 +63,13 @@ describe.skipIf(chromiumPath === undefined)("meanwhile", { timeout: 120_000 }, (
   })
   afterAll(() => browser?.close())
 
-  /** A new tab, in which alice looks at a screen. */
-  const look = async (at: string) => {
+  /** A new tab, in which somebody looks at a screen. */
+  const look = async (at: string, user = "alice") => {
     const page = await browser.newPage()
     await page.setViewport({ width: 1280, height: 900 })
     await page.evaluateOnNewDocument(wrapFetch)
     desk = new Desk(shared.url, page)
-    await desk.open(at, "alice")
+    await desk.open(at, user)
   }
 
   it("a draft that somebody changed is not deleted before that was seen", async () => {
@@ -177,5 +187,31 @@ describe.skipIf(chromiumPath === undefined)("meanwhile", { timeout: 120_000 }, (
     await desk.press("Make a draft of what I typed")
     const draft = await read(`/drafts/${await desk.id("draft")}`)
     expect(draft.data.notification.title).toBe("Dear readers")
+  })
+
+  it("all that is being sent but tests is counted, and of too many a part", async () => {
+    const ids = await Promise.all(Array.from({ length: 22 }, () => publish({ rate: 1 })))
+    const test = { rate: 1, test: true, to: { users: [idOf("reader0"), idOf("reader1")] } }
+    ids.push(await publish(test))
+    await look("#/drafts", "olga")
+    /** As the page says, and as the service lists them. */
+    const counts = async () => {
+      const { body } = await call(shared.url, "GET", "/broadcasts?state=running&_limit=50", "olga")
+      const rows = body.data as ReadonlyArray<{ readonly test?: true }>
+      const others = rows.filter((each) => each.test !== true)
+      return [await desk.text(".tabs .count"), others.length, rows.length] as const
+    }
+    await until(
+      counts,
+      ([shown, others, all]) => shown === String(others) && others >= 22 && all > others
+    )
+    // A list whose pages have one row each, for ever.
+    const row = await read(`/broadcasts/${ids[0]}`)
+    await desk.page.evaluate(`meanwhile.answer = (url) => /state=running/.test(url) &&
+      Response.json({ data: [${JSON.stringify(row)}] }, { headers: { "next-page": url } })`)
+    await desk.press("Try it")
+    await desk.press("Notifications")
+    await desk.becomes(".tabs .count", /^5\+$/)
+    await Promise.all(ids.map((id) => change(id, { state: "cancelled" })))
   })
 })

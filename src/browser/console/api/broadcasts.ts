@@ -8,33 +8,55 @@ export interface Page<T> {
   readonly next: ReadonlyArray<string>
 }
 
-/** A page of the service may have no rows although others follow: this many are tried at once. */
-const emptyPagesMax = 5
+/** One reading follows a list for so many pages, and begins no other after this time. */
+const pagesMax = 5
+const followMillis = 5_000
 
-/** Reads from these addresses on, each for at least a row if there is one. */
+/**
+ * Reads from these addresses on, each for at least so many rows if there are as many. A page of the
+ * service may have few, or none, although others follow.
+ */
 export const readPages = async <T>(
   paths: ReadonlyArray<string>,
-  signal: AbortSignal
+  signal: AbortSignal,
+  rowsMin = 1
 ): Promise<Page<T>> => {
-  const lists = await Promise.all(paths.map((path) => readPage<T>(path, signal)))
+  const lists = await Promise.all(paths.map((path) => readList<T>(path, signal, rowsMin)))
   return { rows: lists.flatMap(({ rows }) => rows), next: lists.flatMap(({ next }) => next) }
 }
 
-const readPage = async <T>(path: string, signal: AbortSignal): Promise<Page<T>> => {
+const readList = async <T>(
+  path: string,
+  signal: AbortSignal,
+  rowsMin: number
+): Promise<Page<T>> => {
+  const end = performance.now() + followMillis
+  const rows: Array<T> = []
   let from: string | undefined = path
-  for (let count = 0; from !== undefined && count < emptyPagesMax; count += 1) {
+  for (let count = 0; from !== undefined && count < pagesMax; count += 1) {
     const { body, next }: { body: { data: ReadonlyArray<T> }; next: string | undefined } =
       await request<{ readonly data: ReadonlyArray<T> }>(from, { signal })
-    if (body.data.length > 0) return { rows: body.data, next: next === undefined ? [] : [next] }
+    rows.push(...body.data)
     from = next
+    if (rows.length >= rowsMin || performance.now() > end) break
   }
-  return { rows: [], next: from === undefined ? [] : [from] }
+  return { rows, next: from === undefined ? [] : [from] }
 }
 
-export const listPath = (query: { readonly state?: State; readonly test?: true }, limit = 20) =>
+interface Listed {
+  readonly state?: State
+  readonly test?: true
+  /** Those that began in so many days. */
+  readonly days?: number
+}
+
+const dayMillis = 86_400_000
+
+export const listPath = ({ days, state, test }: Listed, limit = 20) =>
   `broadcasts?${new URLSearchParams({
-    ...(query.state && { state: query.state }),
-    ...(query.test && { test: "true" }),
+    ...(state && { state }),
+    ...(test && { test: "true" }),
+    ...(days && { since: new Date(Date.now() - days * dayMillis).toISOString() }),
     _limit: String(limit)
   })}`
 

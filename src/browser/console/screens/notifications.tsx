@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { beginOf, listPath, type Page, readPages } from "../api/broadcasts.ts"
 import { etagOf } from "../api/client.ts"
 import { deleteDraft } from "../api/drafts.ts"
-import type { Broadcast, Draft } from "../api/shapes.ts"
+import type { Broadcast, Draft, State } from "../api/shapes.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Empty, Heading } from "../parts/frame.tsx"
@@ -47,33 +47,51 @@ const inOrder = (tab: ListTab, rows: ReadonlyArray<Broadcast>): ReadonlyArray<Br
   return wanted.toSorted((a, b) => sign * (beginOf(a) - beginOf(b)))
 }
 
-/** The newest of each state in which something may have failed. */
-const watchedPaths = [
-  listPath({ state: "running" }),
-  listPath({ state: "paused" }),
-  listPath({ state: "rejected" }, 10),
-  listPath({ state: "finished" })
-]
+/** The life of a broadcast is 28 days at most: of none that began earlier anything changes. */
+const livingDays = 29
+/** What failed earlier needs no look any more. */
+const failedMillis = 7 * 86_400_000
+/** Rows on a page of the service at most. */
+const pageRows = 50
+
+/** Those in these states that are no tests, as many as one reading finds. */
+const useWatched = (states: ReadonlyArray<State>, everyMillis: number) => {
+  const read = (signal: AbortSignal) => {
+    const paths = states.map((state) => listPath({ state, days: livingDays }, pageRows))
+    return readPages<Broadcast>(paths, signal, Number.POSITIVE_INFINITY)
+  }
+  const { rows = [], next = [] } = useLoad(read, [], everyMillis).data ?? {}
+  return { rows: rows.filter(({ test }) => test !== true), hasMore: next.length > 0 }
+}
 
 export const Notifications = ({ tab }: { readonly tab: Tab }) => {
-  const watched = useLoad((signal) => readPages<Broadcast>(watchedPaths, signal), [], 15_000)
-  const rows = watched.data?.rows ?? []
+  const sending = useWatched(["running", "paused"], 15_000)
+  const ended = useWatched(["rejected", "finished"], 30_000)
+  const watched = [
+    ...sending.rows,
+    ...ended.rows.filter(({ last_modified }) => last_modified > Date.now() - failedMillis)
+  ]
   const links = useRef<HTMLElement>(null)
   // On a phone the last tabs are out of sight.
   useEffect(() => {
     const here = links.current?.querySelector(`[href="${address(tab)}"]`)
     here?.scrollIntoView({ inline: "center", block: "nearest" })
   }, [tab])
-  const sending = rows.filter(({ state }) => state === "running" || state === "paused").length
+  const count = sending.rows.length
   return (
     <>
       <Heading title={t("notifications")} windowTitle={t(`tab-${tab}`)} />
-      <Attention broadcasts={rows} />
+      <Attention broadcasts={watched} />
       <nav ref={links} class="tabs" aria-label={t("notifications")}>
         {tabs.map((each) => (
           <a key={each} href={address(each)} aria-current={each === tab ? "page" : undefined}>
             {t(`tab-${each}`)}
-            {each === "sending" && sending > 0 && <span class="count">{sending}</span>}
+            {each === "sending" && count > 0 && (
+              <span class="count">
+                {count}
+                {sending.hasMore && "+"}
+              </span>
+            )}
           </a>
         ))}
       </nav>
