@@ -52,7 +52,7 @@ export type UserList = "users" | "except_users"
 /** Texts of lists of users that are not in the draft as they were typed. */
 export type Typed = Readonly<Partial<Record<UserList, string>>>
 
-/** The draft with the ids that were typed, and the texts with faults, which stay until corrected. */
+/** The draft with the ids that were typed, and the texts with faults, which stay as they are. */
 export const withTyped = (
   draft: DraftData,
   typed: Typed

@@ -161,7 +161,7 @@ interface UsersProps extends ListingProps {
   readonly ids: ReadonlyArray<string> | undefined
 }
 
-/** The service may have stored other ids, such as codes for mail addresses: shown once one leaves. */
+/** Shows what the service stored, such as codes for mail addresses, once one leaves the field. */
 const Users = ({ hint, ids, label, name, settle, type, typed }: UsersProps) => {
   const [held, hold] = useState<string>()
   const text = held ?? typed[name] ?? linesOf(ids)
