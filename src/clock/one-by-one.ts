@@ -13,7 +13,7 @@ interface Turn<Key> {
   readonly millis: number
 }
 
-/** What is run instead of an effect whose time is over, and of one too many of its owner. */
+/** Effects that run instead of one whose time is over, and of one too many of its owner. */
 interface Otherwise<A, E, R> {
   readonly late: Effect.Effect<A, E, R>
   readonly tooMany: Effect.Effect<A, E, R>

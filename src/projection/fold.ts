@@ -157,8 +157,8 @@ const foldBegun = (
 }
 
 /**
- * What LOG must say of a command before the value is written: the reason why it was rejected, or
- * what was another user's when it was folded.
+ * A fact that LOG must have before the value is written: why a command was rejected, or what was
+ * another user's when it was folded.
  */
 export type Fact = { readonly reason: string } | { readonly marks: Marks }
 

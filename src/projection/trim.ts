@@ -127,7 +127,7 @@ const dueAmong = Effect.fnUntraced(function* (
   return { deleting: [...deleting], lookedUpTo: again === undefined ? lookedUpTo : again - 1 }
 })
 
-/** What is not needed with some of these messages, and the last one that was looked at. */
+/** The messages that go with some of these, and the last one that was looked at. */
 const lookAt = Effect.fnUntraced(function* (messages: ReadonlyArray<Stored>, before: number) {
   const unneeded: Array<Unneeded> = []
   const due = new Set<number>()

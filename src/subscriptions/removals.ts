@@ -86,7 +86,7 @@ const note = (
 
 /** The subscriptions that their user, or another one, took away: they are not given back. */
 const endedBy = (message: SubscriptionCommand): ReadonlyArray<{ readonly id: string }> => {
-  // What had ended before is not given back, either: `isStoredByAnother` says why.
+  // A subscription that had ended is not given back, either: `isStoredByAnother` says why.
   if (message.type === "subscription.moved")
     return message.moved.filter(({ generation }) => generation > 0)
   return message.type === "subscription.gone" ? [] : removedBy(emptyList, message)
@@ -128,7 +128,7 @@ const apply = (
 interface Facts {
   /** Sequences of the commands that the projector rejected. */
   readonly rejected: Set<number>
-  /** What was another user's when it folded a command, by its sequence. */
+  /** By sequence of a command: what was another user's when the projector folded it. */
   readonly marks: Map<number, Marks>
 }
 

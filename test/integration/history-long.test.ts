@@ -19,7 +19,7 @@ const channel = channelToken("long")
 const [stays, leaves] = [userOf(30), userOf(31)]
 const appendedAtOnce = 128
 
-/** What a browser does that stores its subscription anew each time, and a user with three. */
+/** A user has three browsers, and each stores its subscription again and again. */
 const subscriptionsOf = (user: UserToken, count: number) =>
   Array.from({ length: count }, (_, i) => {
     const subject = subjects.subscription(user)

@@ -1,4 +1,4 @@
-// What a batch says of entries for whose responses there is no room.
+// A batch says of entries whose responses have no room that they may come again.
 import { Effect, Layer } from "effect"
 import { assert, it } from "vitest"
 import { Settings } from "#config"

@@ -197,7 +197,7 @@ const payloadSeqOf = ({ source, stored }: Origin, { schedule }: Standing): numbe
   return schedule?.payload ?? (former === undefined ? undefined : Number(former))
 }
 
-/** What those who send it called it, which is as telling as its texts. */
+/** The names that its senders gave a broadcast, which say as much as its texts. */
 const namesOf = ({ stored }: Origin) => {
   const { name, topic } = readHeaders(stored.header).headers
   return { ...(name !== undefined && { name }), ...(topic !== undefined && { topic }) }

@@ -1,5 +1,5 @@
-// What happens while a screen of the console is open: others change what it shows, the login ends,
-// a broadcast begins. Nothing is lost, and nothing stays as it was for ever.
+// While a screen of the console is open, others change what it shows, the login ends, or a
+// broadcast begins. Nothing is lost, and nothing stays as it was for ever.
 import type { Browser } from "puppeteer-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { call, until } from "#test/client.ts"

@@ -1,5 +1,5 @@
-// What is typed into a draft and not stored yet, in real browsers: none of it is lost, and nothing
-// that is half typed or wrong counts.
+// Text that is typed into a draft and not stored yet, in real browsers: none of it is lost, and
+// nothing that is half typed or wrong counts.
 import type { Browser, KeyInput } from "puppeteer-core"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { call, until } from "#test/client.ts"

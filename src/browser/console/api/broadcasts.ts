@@ -46,7 +46,7 @@ const readList = async <T>(
 interface Listed {
   readonly state?: State
   readonly test?: true
-  /** Those that began in so many days. */
+  /** Only broadcasts that began in so many days. */
   readonly days?: number
 }
 

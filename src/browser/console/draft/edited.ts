@@ -17,7 +17,7 @@ export const editedOf = ({ at, data, data_by_locale, rate }: WholeBroadcast): Ed
   ...(rate && { rate })
 })
 
-/** What was typed, and the form that it was typed on. */
+/** The text that was typed, and the form that it was typed on. */
 export interface Typed {
   readonly before: Edited
   readonly data: DraftData

@@ -171,7 +171,7 @@ const Users = ({ hint, ids, label, name, settle, type, typed }: UsersProps) => {
     <div
       onFocusIn={() => hold(text)}
       onFocusOut={({ target }) => {
-        // Whoever looks something up in another window comes back to the same line.
+        // A person who looks something up in another window comes back to the same line.
         if (document.activeElement === target) return
         hold(undefined)
         settle()

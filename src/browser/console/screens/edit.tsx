@@ -61,7 +61,7 @@ export const Edit = ({ id }: { readonly id: string }) => {
   )
 }
 
-/** It can be edited no more: what was typed before can become a draft. */
+/** The broadcast has begun: the text that was typed before can become a draft. */
 const Late = ({ whole }: { readonly whole: WholeBroadcast }) => {
   const { id } = whole
   const typed = isHidden(whole) ? undefined : keptTyped(id)
@@ -99,7 +99,7 @@ const useWarning = (isChanged: boolean) => {
   }, [isChanged])
 }
 
-/** What is typed on a form of the broadcast, and that of somebody else that takes its place. */
+/** The text that is typed on a form of the broadcast, and a later form of another editor. */
 const useTyped = (whole: WholeBroadcast) => {
   const { id } = whole
   const [state, set] = useState<{
@@ -263,7 +263,7 @@ interface TheirsProps {
   readonly onReplace: () => unknown
 }
 
-/** Somebody else saved another form: neither is lost before one is chosen. */
+/** Another editor saved another form: neither is lost before one is chosen. */
 const Theirs = ({ form, mine, onReplace, onTake }: TheirsProps) => (
   <Box kind="warning">
     <p>

@@ -49,12 +49,12 @@ const inOrder = (tab: ListTab, rows: ReadonlyArray<Broadcast>): ReadonlyArray<Br
 
 /** The life of a broadcast is 28 days at most: of none that began earlier anything changes. */
 const livingDays = 29
-/** What failed earlier needs no look any more. */
+/** A failure that is older needs no look any more. */
 const failedMillis = 7 * 86_400_000
 /** Rows on a page of the service at most. */
 const pageRows = 50
 
-/** Those in these states that are no tests, as many as one reading finds. */
+/** Broadcasts in these states that are no tests, as many as one reading finds. */
 const useWatched = (states: ReadonlyArray<State>, everyMillis: number) => {
   const read = (signal: AbortSignal) => {
     const paths = states.map((state) => listPath({ state, days: livingDays }, pageRows))
@@ -230,7 +230,7 @@ const Drafts = () => {
 interface DeleteProps {
   readonly draft: Draft
   readonly onClose: () => void
-  /** It was deleted, or is not as the list has it. */
+  /** The draft was deleted, or is not as the list has it. */
   readonly onEnd: () => void
 }
 
