@@ -5,18 +5,13 @@ import * as Effect from "effect/Effect"
 import { makeShares, type Shares } from "#basics/limits.ts"
 import { FairSemaphore } from "./fair-semaphore.ts"
 
-/** Whose turn it is: of a key, and for an owner, for whom only so many wait, on whatever keys. */
 interface Turn<Key> {
+  /** Effects of one key run one after another. */
   readonly key: Key
+  /** Only so many effects of an owner wait, whatever their keys are. */
   readonly owner: string
-  /** How long it waits. */
+  /** How long an effect waits. */
   readonly millis: number
-}
-
-/** Effects that run instead of one whose time is over, and of one too many of its owner. */
-interface Otherwise<A, E, R> {
-  readonly late: Effect.Effect<A, E, R>
-  readonly tooMany: Effect.Effect<A, E, R>
 }
 
 interface Queue {
@@ -39,19 +34,20 @@ export class OneByOne<Key> {
     return this.#queues.size
   }
 
+  /** `otherwise`: runs where the time is over, and where too many wait. */
   run<A, E, R, B, F, S>(
     { key, millis, owner }: Turn<Key>,
     effect: Effect.Effect<A, E, R>,
-    { late, tooMany }: Otherwise<B, F, S>
+    otherwise: Effect.Effect<B, F, S>
   ): Effect.Effect<A | B, E | F, R | S> {
     const turn = Effect.acquireUseRelease(
       Effect.sync(() => this.#enter(key)),
-      ({ semaphore }) => semaphore.withPermitWithin("any", millis, effect, late),
+      ({ semaphore }) => semaphore.withPermitWithin("any", millis, effect, otherwise),
       (queue) => Effect.sync(() => this.#leave(key, queue))
     )
     return Effect.suspend((): Effect.Effect<A | B, E | F, R | S> => {
       if (!this.#queues.has(key)) return turn
-      if (!this.#waiting.take(owner, 1)) return tooMany
+      if (!this.#waiting.take(owner, 1)) return otherwise
       return Effect.ensuring(
         turn,
         Effect.sync(() => this.#waiting.give(owner, 1))

@@ -22,7 +22,8 @@ export const UserErased = Schema.Struct({
 /** A message on a subject of a user. */
 export interface OfUser {
   readonly seq: number
-  readonly message: { readonly type: string }
+  /** Whether the user comes back by it: see `comesBack`. */
+  readonly isBack: boolean
 }
 
 /**
@@ -44,7 +45,7 @@ export const overIn = <M extends OfUser>(
   messages: ReadonlyArray<M>,
   erasedAt: number
 ): ReadonlyArray<M> => {
-  const back = messages.findIndex(({ message, seq }) => seq > erasedAt && comesBack(message))
+  const back = messages.findIndex(({ isBack, seq }) => seq > erasedAt && isBack)
   return back === -1 ? messages : messages.slice(0, back)
 }
 

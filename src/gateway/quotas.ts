@@ -292,18 +292,14 @@ const turns = new OneByOne<string>(waitingMax)
 
 /**
  * Runs one write on a subject of a user at a time: of many at once, each would read the state and
- * decide again after each of the others. `late`: the response when its turn does not come.
+ * decide again after each of the others. `otherwise`: the response when its turn does not come.
  */
-export const inTurn = <A, E, R, B, F, S>(
+export const oneWriteAtATime = <A, E, R, B, F, S>(
   subject: string,
   user: UserToken,
   write: Effect.Effect<A, E, R>,
-  late: Effect.Effect<B, F | Refused, S>
-) => {
-  const tooMany = Effect.fail(refuse("too-many-at-once"))
-  const turn = { key: subject, owner: user, millis: writeMillis }
-  return turns.run<A, E, R, B, F | Refused, S>(turn, write, { late, tooMany })
-}
+  otherwise: Effect.Effect<B, F, S>
+) => turns.run({ key: subject, owner: user, millis: writeMillis }, write, otherwise)
 
 /** The number of a user's registrations. */
 export const registrationsOf = (user: UserToken) =>

@@ -39,8 +39,8 @@ import {
   demandRoom,
   demandRoomIn,
   type Growth,
-  inTurn,
   isNewcomer,
+  oneWriteAtATime,
   RequestRates,
   writeMillis
 } from "./quotas.ts"
@@ -209,7 +209,7 @@ const change = Effect.fnUntraced(function* <S, C extends Command, E, R>(
   }
   const deadline = (yield* monotonicMillis) + writeMillis
   const tried = untilStored(write, deadline)
-  return yield* inTurn(kind.subject, writer.user!.user, tried, tooManyWrites(kind))
+  return yield* oneWriteAtATime(kind.subject, writer.user!.user, tried, tooManyWrites(kind))
 })
 
 const tooManyWrites = Effect.fnUntraced(function* <S, C extends Command>({ places }: Kind<S, C>) {

@@ -83,7 +83,9 @@ const ended = Effect.fnUntraced(function* (
   going: ReadonlySet<number>,
   gone: ReadonlySet<number> | undefined
 ) {
-  const { isPart, messages: changes } = yield* readSome(subjects.state(broadcast), gone)
+  const some = yield* readSome(subjects.state(broadcast), gone)
+  const changes = some.messages.slice(0, countOf(some.messages))
+  const isPart = some.isPart || changes.length < some.messages.length
   const origin = yield* originOf(broadcast)
   if (origin === undefined) return yield* withoutOrigin({ broadcast, end }, changes, isPart, before)
   if ((yield* isDraftLeft(origin.stored)) || (yield* isInWork(origin.channel, broadcast)))
@@ -107,6 +109,16 @@ const ended = Effect.fnUntraced(function* (
   }
   return found
 })
+
+/** How many of these changes go at once, with the parts that they name. */
+const countOf = (changes: ReadonlyArray<Stored>): number => {
+  let going = 0
+  const over = changes.findIndex((each) => {
+    going += 1 + partsIn(each).length
+    return going > atOnceMax
+  })
+  return over === -1 ? changes.length : over
+}
 
 const partsIn = ({ message }: Stored): ReadonlyArray<number> =>
   "parts" in message ? (message.parts ?? []) : []

@@ -30,6 +30,8 @@ export interface Forgotten {
   readonly user: UserToken
   /** Sequence of the last of the user's messages that were looked at. */
   readonly seq: number
+  /** Ends of endpoints from this time on stay, in milliseconds since the epoch. */
+  readonly before: number
   /** When each was removed, by id. */
   readonly removed: Readonly<Record<string, number>>
   /** The hashes of endpoints of which LOG does not say any more that they were the user's. */
@@ -108,15 +110,18 @@ const ofUser = Effect.fnUntraced(function* (
   before: number,
   gone: ReadonlySet<number> | undefined
 ) {
-  const some = yield* readSome(subject, gone)
-  const { isPart } = some
-  // A list begins with a put.
-  const last = some.messages.findLastIndex(({ message }) => message.type === "subscription.put")
-  const messages = isPart && last > 0 ? some.messages.slice(0, last + 1) : some.messages
-  if (!messages.every(hasOwnId)) return undefined
-  const { about, marks, rejected } = yield* factsAmong(messages)
-  const found = unneededOfUser({ messages, rejected, marks, before, isPart })
-  const { forgotten, isMore, seqs, whole } = found
+  const { isPart, messages: all } = yield* readSome(subject, gone)
+  if (!all.every(hasOwnId)) return undefined
+  const { about, ...facts } = yield* factsAmong(all)
+  const unneededIn = (messages: ReadonlyArray<Stored>) => ({
+    messages,
+    ...unneededOfUser({ messages, ...facts, before, isPart })
+  })
+  const last = all.findLastIndex(({ message }) => message.type === "subscription.put")
+  // A list begins with a put: of a part that ends with one, all before it may go.
+  let found = unneededIn(isPart && last > 0 ? all.slice(0, last + 1) : all)
+  if (found.seqs.length === 0 && found.messages !== all) found = unneededIn(all)
+  const { forgotten, isMore, messages, seqs, whole } = found
   if (seqs.length === 0 || (!isPart && (yield* isOtherInBucket(user, whole)))) return undefined
   const removed = Object.fromEntries(forgotten.map((id) => [id, removedAt(whole.tombstones[id]!)]))
   const going = new Set(seqs)
@@ -131,6 +136,7 @@ const ofUser = Effect.fnUntraced(function* (
     forgotten: {
       user,
       seq: whole.seq,
+      before,
       removed,
       endpoints: endpoints.filter((id) => !left.has(id))
     },

@@ -86,7 +86,8 @@ export const forgetDrafts = Effect.fnUntraced(function* (sets: Sets, saved: numb
 export const deleteMessages = Effect.fnUntraced(function* (sets: Sets) {
   const { deletions, log } = sets
   const warn = makeRateLimitedLog(
-    "messages of drafts that are over could not be deleted from LOG: it is tried again each hour " +
+    "messages of drafts, channels or users that are over could not be deleted from LOG: it is " +
+      "tried again each hour " +
       "(NATS must permit $JS.API.STREAM.MSG.DELETE.BELLCAST_LOG)"
   )
   const one = Effect.flatMap(Queue.take(deletions), (seq) =>

@@ -4,7 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
-import { overIn } from "#domain/erasure.ts"
+import { comesBack, overIn } from "#domain/erasure.ts"
 import { noCounts, registeredSince } from "#domain/registration.ts"
 import { endpointHash, lastOwnerOf, noOwners, withOwner } from "#domain/subscription/owners.ts"
 import { emptyList } from "#domain/subscription/subscription.ts"
@@ -228,11 +228,12 @@ const endRegistration = Effect.fnUntraced(function* (since: number, before: numb
 type Over = Pick<Stored, "seq" | "subject">
 
 const messagesOver = Effect.fnUntraced(function* ({ log }: Sets, { command, user }: Erasure) {
-  const found: Array<Over & Pick<Stored, "message">> = []
+  const found: Array<Over & { readonly isBack: boolean }> = []
   const ids = new Set<string>()
   const own = [subjects.subscription(user), filters.registrationsOf(user)]
   yield* log.replay("log", own, ({ message, seq, subject }) => {
-    found.push({ seq, subject, message })
+    // Not the message: of a user who stored much, all would be in memory until the letters end.
+    found.push({ seq, subject, isBack: comesBack(message) })
     if ("user" in message) ids.add(message.user)
   })
   const bySubject = Map.groupBy(found, ({ subject }) => subject)

@@ -251,7 +251,7 @@ export const forget = Effect.fnUntraced(function* (
     concurrency,
     discard: true
   })
-  yield* deleteCounted(sets, gone)
+  yield* deleteCounts(sets, gone, saved)
   for (const channel of gone) begins.remove(keys.channelBegin(channel))
   yield* begins.flush
   for (const channel of gone) {
@@ -261,14 +261,21 @@ export const forget = Effect.fnUntraced(function* (
   yield* channels.flush
 })
 
-/** Deletes what LOG says of the counts of channels that began at another time, or not at all. */
-const deleteCounted = Effect.fnUntraced(function* (
+/**
+ * Deletes the messages about the counts of channels that nobody is registered on. Those of a
+ * channel that began after `saved` stay: another projector began it anew.
+ */
+const deleteCounts = Effect.fnUntraced(function* (
   { deletions, isLive, log }: Sets,
-  gone: ReadonlyArray<ChannelToken>
+  gone: ReadonlyArray<ChannelToken>,
+  saved: number
 ) {
   if (!isLive || gone.length === 0) return
   const about = gone.flatMap((channel) => [subjects.begun(channel), subjects.summed(channel)])
-  for (const { seq } of yield* log.lastOf("log", about)) Queue.offerUnsafe(deletions, seq)
+  for (const { message, seq } of yield* log.lastOf("log", about)) {
+    const isAbout = message.type === "channel.begun" || message.type === "channel.summed"
+    if (isAbout && message.since <= saved) Queue.offerUnsafe(deletions, seq)
+  }
 })
 
 /**

@@ -94,8 +94,9 @@ export interface Sets {
   /** Sequences of puts that an earlier term rejected, by a fact in LOG, which decided with more. */
   readonly refused: Set<number>
   /**
-   * By sequence of a command: what LOG says was another user's when it was folded. A service folds
-   * nothing again whose other user was erased.
+   * By sequence of a command: what LOG says was another user's when it was folded. Empty in a
+   * service: an erasure waits for the checkpoint, so no term folds a command again once the put of
+   * the other user is gone.
    */
   readonly marks: ReadonlyMap<number, Marks>
   /** By sequence of an erasure: the hashes of all endpoints that its user ever had. */

@@ -177,7 +177,7 @@ const forgetLater = Effect.fnUntraced(function* (sets: Sets, forgotten: Readonly
 /** Users that are forgotten together, and endpoints of each: each may be on a page of 122 KB. */
 const usersMax = 8
 const endpointsMax = 8
-/** Time in which no command is applied, but for the last users: the next call goes on. */
+/** After this time the projector applies commands again, and the next call goes on. */
 const turnMillis = 100
 
 /**
@@ -224,12 +224,12 @@ const forgetEnds = Effect.fnUntraced(function* (
   some: ReadonlyArray<Forgotten>,
   saved: number
 ) {
-  for (const { endpoints, user } of some)
+  for (const { before, endpoints, user } of some)
     for (const hash of endpoints) {
       const key = keys.endpointOwners(hash)
       yield* owners.load([key])
       const page = owners.get(key)
-      const left = page && withoutEnd(page, hash, user)
+      const left = page && withoutEnd(page, hash, user, before)
       if (left === undefined || left === page) continue
       owners.set(key, left, saved + 1)
       // A user can have endpoints of many pages, of 122 KB each.

@@ -16,7 +16,7 @@ import { startNats } from "../support/nats.ts"
 import { differencesAt, trimAt } from "../support/trimmed.ts"
 
 const channel = channelToken("long")
-const [stays, leaves] = [userOf(30), userOf(31)]
+const [stays, leaves, renews] = [userOf(30), userOf(31), userOf(32)]
 const appendedAtOnce = 128
 
 /** A user has three browsers, and each stores its subscription again and again. */
@@ -36,6 +36,21 @@ const subscriptionsOf = (user: UserToken, count: number) =>
         }
       : { subject, type: "subscription.put", body: { user: name, id, data, lastModified: at } }
   })
+
+/** Two browsers, of which one asks for another secret again and again. */
+const renewalsOf = (user: UserToken, count: number, generation: number) =>
+  Array.from({ length: count }, (_, i) => ({
+    subject: subjects.subscription(user),
+    type: "subscription.renewable",
+    body: {
+      user: `user ${user}`,
+      id: endpointHash(`https://push.example.com/${user}/1`),
+      generation,
+      renewal: `secret ${i}`,
+      isRepeated: false,
+      at: 2_000 + i
+    }
+  }))
 
 const removeAll = (user: UserToken, at: number) => ({
   subject: subjects.subscription(user),
@@ -86,8 +101,12 @@ const makePast = Effect.gen(function* () {
     type: "broadcast.changed",
     body: { broadcast, channel, run: 0, by: "anna", at: 1, data: { n: 1 }, parts: [part] } as never
   })
+  const [first, second] = subscriptionsOf(renews, 2)
+  yield* append("log", first as Any)
+  const { seq: generation } = yield* append("log", second as Any)
   yield* Effect.forEach(
     [
+      renewalsOf(renews, 1_100, generation),
       subscriptionsOf(stays, 1_300),
       [...subscriptionsOf(leaves, 1_300), removeAll(leaves, 9_000)],
       registrationsOf(stays, 1_051),
@@ -129,6 +148,7 @@ it("leaves of long subjects what the present rests on", async () => {
   }
   assert.isAtMost(await left(subjects.subscription(stays)), 12)
   assert.equal(await left(subjects.subscription(leaves)), 0)
+  assert.isAtMost(await left(subjects.subscription(renews)), 4)
   assert.equal(await left(subjects.registration(channel, stays)), 1)
   assert.equal(await left(subjects.registration(channel, leaves)), 0)
   assert.equal(await left(subjects.state(broadcast)), 0)

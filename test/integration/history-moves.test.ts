@@ -84,6 +84,11 @@ const turns = {
     yield* put(anna, 3_000)
     yield* put(userOf(23), 4_000)
   }),
+  "of whom it was gone before, and who takes it back": Effect.gen(function* () {
+    yield* gone(anna, yield* put(anna, 1_000, { renewal: "first" }), 1_500)
+    yield* put(bert, 2_000)
+    yield* put(anna, 3_000)
+  }),
   "of whom it was gone before": Effect.gen(function* () {
     yield* gone(anna, yield* put(anna, 1_000, { renewal: "first" }), 1_500)
     yield* put(bert, 2_000)

@@ -101,6 +101,12 @@ export const startRoom = async (more: Readonly<Record<string, string>> = {}) => 
     const message = await admin.jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj })
     return message?.header.get("Bellcast-Type")
   }
+  /** Whether LOG has the fact that a user was erased: all that goes has gone by then. */
+  const isErased = async (user: string) => {
+    const filter = { subjects_filter: `bellcast.evt.erased.${token(user)}` }
+    const { state } = await admin.jsm.streams.info("BELLCAST_LOG", filter)
+    return Object.keys(state.subjects ?? {}).length > 0
+  }
   const finishedFacts = async (channel: string) => {
     const filter = { subjects_filter: `bellcast.evt.finished.${channel}.>` }
     const { state } = await admin.jsm.streams.info("BELLCAST_LOG", filter)
@@ -168,6 +174,7 @@ export const startRoom = async (more: Readonly<Record<string, string>> = {}) => 
     unregister,
     broadcast,
     joinWith,
+    isErased,
     lastOf,
     finishedFacts,
     command,

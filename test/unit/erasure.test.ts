@@ -2,7 +2,7 @@
 // and whom a list of erased users has that LOG does not know as erased.
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { erasedLinesIn, lostErasures, overIn } from "#domain/erasure.ts"
+import { comesBack, erasedLinesIn, lostErasures, overIn } from "#domain/erasure.ts"
 import {
   type ChannelRegistrations,
   emptyChannel,
@@ -16,7 +16,7 @@ import type { UserToken } from "#streams/tokens.ts"
 
 const seqsOver = (erasedAt: number, ...messages: ReadonlyArray<readonly [number, string]>) =>
   overIn(
-    messages.map(([seq, type]) => ({ seq, message: { type } })),
+    messages.map(([seq, type]) => ({ seq, isBack: comesBack({ type }) })),
     erasedAt
   ).map(({ seq }) => seq)
 

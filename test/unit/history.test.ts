@@ -7,7 +7,12 @@ import { foldListOf, unneededOfUser } from "#domain/list-history.ts"
 import type { Message } from "#domain/messages/table.ts"
 import type { Marks, SubscriptionCommand } from "#domain/subscription/command.ts"
 import { markMoved, marksBy, withMarks } from "#domain/subscription/owners.ts"
-import { emptyList, evolveList, type SubscriptionList } from "#domain/subscription/subscription.ts"
+import {
+  emptyList,
+  evolveList,
+  markEnded,
+  type SubscriptionList
+} from "#domain/subscription/subscription.ts"
 import { removedAt } from "#domain/subscription/tombstone.ts"
 
 const past = (seq: number, message: Message): Past => ({ seq, at: seq * 1_000, message })
@@ -250,10 +255,12 @@ describe("what another user had meanwhile", () => {
           told += found.length
           list = next
           own = evolveList(withMarks(own, marks.get(seq)), command, seq)
-          assert.equal(withoutMarks(own), withoutMarks(list))
+          assert.equal(subscriptionsOf(own), subscriptionsOf(list))
           // Puts of another user come after this message.
           for (const { n } of takes.filter(({ after }) => after === seq))
-            if (list.subscriptions[idOf(n)]?.moved === undefined && list.subscriptions[idOf(n)])
+            if (list.subscriptions[idOf(n)] === undefined)
+              list = markEnded(list, idOf(n), seq + 0.5)
+            else if (list.subscriptions[idOf(n)]!.moved === undefined)
               list = markMoved(list, idOf(n), seq + 0.5)
         }
       }),
@@ -262,9 +269,10 @@ describe("what another user had meanwhile", () => {
     assert.isAbove(told, 500)
   })
 
-  const withoutMarks = (list: SubscriptionList) =>
-    JSON.stringify(list, (key, value) =>
-      key === "moved" && typeof value === "number" ? undefined : value
+  /** Without the marks of other users. */
+  const subscriptionsOf = ({ lastModified, subscriptions }: SubscriptionList) =>
+    JSON.stringify([lastModified, subscriptions], (key, value) =>
+      key === "moved" ? undefined : value
     )
 })
 

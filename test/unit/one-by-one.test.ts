@@ -15,8 +15,8 @@ const make = () => {
       Effect.sync(() => begun.push(n)),
       Effect.as(Deferred.await(end), "ran")
     )
-    const otherwise = { late: Effect.succeed("late"), tooMany: Effect.succeed("too many") }
-    const fiber = Effect.runFork(turns.run({ key, owner, millis }, effect, otherwise))
+    const turn = { key, owner, millis }
+    const fiber = Effect.runFork(turns.run(turn, effect, Effect.succeed("otherwise")))
     const result = () => Effect.runPromise(Fiber.join(fiber))
     return { fiber, result, end: () => Deferred.doneUnsafe(end, Effect.void) }
   }
@@ -42,7 +42,7 @@ describe("effects of one key", () => {
     const { begun, run, turns } = make()
     const first = run("x", 1)
     const [late, left] = [run("x", 2, 5), run("x", 3)]
-    assert.equal(await late.result(), "late")
+    assert.equal(await late.result(), "otherwise")
     await Effect.runPromise(Fiber.interrupt(left.fiber))
     first.end()
     assert.equal(await first.result(), "ran")
@@ -53,7 +53,7 @@ describe("effects of one key", () => {
     const { begun, run } = make()
     const firsts = [run("x", 1), run("y", 2)]
     const [one, other] = [run("x", 3), run("y", 4)]
-    assert.equal(await run("x", 5).result(), "too many")
+    assert.equal(await run("x", 5).result(), "otherwise")
     const ofBen = run("x", 6, 5_000, "ben")
     // A key that is free is nothing to wait for.
     run("z", 7).end()

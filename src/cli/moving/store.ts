@@ -52,9 +52,10 @@ const mayTake = Effect.fnUntraced(function* ({ data }: Checked, owner: UserToken
   return stored?.standIn === true && hasSameKeys(stored.data, data)
 })
 
-/** Whether a user was erased, whose empty list is stored. */
+/** Whether a user was erased, or is now. */
 const isErased = Effect.fnUntraced(function* (user: UserToken) {
-  return (yield* (yield* EventLog).last("log", subjects.erased(user))) !== undefined
+  const about = [subjects.erased(user), subjects.erase(user)]
+  return (yield* (yield* EventLog).lastOf("log", about)).length > 0
 })
 
 /** The reason to store nothing; else the stand-in that has the subscription, if one does. */
@@ -66,7 +67,7 @@ const resultOf = Effect.fnUntraced(function* (
   const { data, id } = checked
   if (atEndpoint(list, data.endpoint) !== undefined) return "present"
   if (Object.hasOwn(list.tombstones, id) || Object.hasOwn(list.subscriptions, id)) return "ended"
-  if (isBlank(list) && list !== emptyList && (yield* isErased(checked.user.user))) return "ended"
+  if (isBlank(list) && (yield* isErased(checked.user.user))) return "ended"
   const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(id))
   const owners = page?.value ?? noOwners
   const standIn = ownerOf(owners, id) as UserToken | undefined

@@ -3,7 +3,12 @@
 import { jsonHash } from "#basics/json.ts"
 import type { Marks, SubscriptionCommand } from "./command.ts"
 import { foldedEndpoint } from "./endpoint.ts"
-import { type StoredSubscription, type SubscriptionList, storedIn } from "./subscription.ts"
+import {
+  markEnded,
+  type StoredSubscription,
+  type SubscriptionList,
+  storedIn
+} from "./subscription.ts"
 import { renewableMillisMax, type Taken } from "./tombstone.ts"
 
 /** The value of a page, in the bucket `subscriptions`. */
@@ -84,10 +89,16 @@ const latest = (ended: Readonly<Record<string, Ended>>, max: number, now: number
   return Object.fromEntries(entries.filter((entry) => !excess.has(entry)))
 }
 
-/** A page that does not say any more that an ended endpoint was a user's. */
-export const withoutEnd = (page: EndpointOwners, hash: string, owner: string): EndpointOwners => {
+/** A page that does not say any more that an endpoint which ended before a time was a user's. */
+export const withoutEnd = (
+  page: EndpointOwners,
+  hash: string,
+  owner: string,
+  before: number
+): EndpointOwners => {
   const { ended: all = {}, ...rest } = page
-  if (!Object.hasOwn(all, hash) || all[hash]!.owner !== owner) return page
+  if (!Object.hasOwn(all, hash) || all[hash]!.owner !== owner || all[hash]!.at >= before)
+    return page
   const ended = withValue(all, hash, undefined)
   return Object.keys(ended).length === 0 ? rest : { ...rest, ended }
 }
@@ -196,27 +207,35 @@ export const markMoved = (list: SubscriptionList, id: string, seq: number): Subs
 
 /** A list with the marks that LOG has for the message that is folded next. */
 export const withMarks = (list: SubscriptionList, marks: Marks = []): SubscriptionList =>
-  marks.reduce(
-    (marked, { id, moved }) =>
-      storedIn(marked, id)?.moved === undefined && Object.hasOwn(marked.subscriptions, id)
-        ? markMoved(marked, id, moved)
-        : marked,
-    list
-  )
+  marks.reduce((marked, { id, moved }) => {
+    const stored = storedIn(marked, id)
+    if (stored === undefined) return markEnded(marked, id, moved)
+    return stored.moved === undefined ? markMoved(marked, id, moved) : marked
+  }, list)
 
-/** The marks of subscriptions that a command changed. `subscription.moved` says so by itself. */
+/**
+ * The marks of subscriptions that a command changed, and of one that had ended and is stored again.
+ * `subscription.moved` says so by itself.
+ */
 export const marksBy = (
   before: SubscriptionList,
   command: SubscriptionCommand,
   after: SubscriptionList
-): Marks =>
-  command.type === "subscription.moved"
-    ? []
-    : Object.entries(before.subscriptions).flatMap(([id, stored]) =>
-        stored.moved === undefined || storedIn(after, id) === stored
-          ? []
-          : [{ id, moved: stored.moved }]
-      )
+): Marks => {
+  if (command.type === "subscription.moved") return []
+  const ids = Object.keys(before.subscriptions).filter(
+    (id) => storedIn(after, id) !== storedIn(before, id)
+  )
+  const again =
+    command.type === "subscription.put" && !isStoredIn(before, command) ? [command.id] : []
+  return [...ids, ...again].flatMap((id) => {
+    const moved = takenAt(before, id)
+    return moved === undefined ? [] : [{ id, moved }]
+  })
+}
+
+const isStoredIn = (list: SubscriptionList, { id }: { readonly id: string }): boolean =>
+  storedIn(list, id) !== undefined
 
 /**
  * The put by which another user took a subscription, or one that had ended, as long as no

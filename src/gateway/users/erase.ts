@@ -7,13 +7,14 @@ import { renewables } from "#domain/subscription/tombstone.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { filters, subjects } from "#streams/subjects.ts"
+import { directToken } from "#streams/tokens.ts"
 import { registeredChannels, registrationsAtOnce } from "#subscriptions/audience.ts"
 import { Acknowledgement, accepted, endRegistration } from "../channels/registration.ts"
 import type { Call } from "../http/request.ts"
 import { type Refused, refuse } from "../http/response.ts"
 import { forUserInPath } from "../named-user.ts"
 import { operation } from "../operation.ts"
-import { changeBytes, inTurn, isNewcomer, RequestRates } from "../quotas.ts"
+import { changeBytes, isNewcomer, oneWriteAtATime, RequestRates } from "../quotas.ts"
 import { changed, changeList, lastSeq, unchanged } from "../write.ts"
 
 /** Subscriptions go first: nothing is sent from then on. A repeat completes what an error left. */
@@ -65,7 +66,7 @@ const erase = Effect.fnUntraced(function* (call: Call) {
   const { user } = call.user!
   const tooMany = refuse("too-many-writes")
   const subject = subjects.erase(user)
-  const seq = yield* inTurn(subject, user, commandFor(call, subject, tooMany), tooMany)
+  const seq = yield* oneWriteAtATime(subject, user, commandFor(call, subject, tooMany), tooMany)
   yield* (yield* Watermark).reached(seq, appliedMillis)
 })
 
@@ -79,19 +80,19 @@ const commandFor = Effect.fnUntraced(function* (call: Call, subject: string, too
   const at = yield* Clock.currentTimeMillis
   const body = { at, ...(caller.user !== user && { by: caller.id }) }
   for (let n = 0; n < conflictsMax; n++) {
-    const [asked, subscription, registration] = yield* Effect.all(
+    const [asked, own, letters] = yield* Effect.all(
       [
         lastSeq(subject),
-        lastSeq(subjects.subscription(user)),
-        lastSeq(filters.registrationsOf(user))
+        lastOf([subjects.subscription(user), filters.registrationsOf(user)]),
+        // Whoever they are to: the erasure under way lacks those that came after it.
+        lastOf([subjects.broadcast("*", directToken), filters.drafts])
       ],
       { concurrency: "unbounded" }
     )
     // Each erasure leaves a fact in LOG for ever. So a repeat waits for the one that is under way,
     // and any other counts, also that of a user of whom LOG has nothing but letters.
-    const last = Math.max(subscription, registration)
-    if (asked > last) return asked
-    if (n === 0) yield* countErasure(call, last === 0)
+    if (asked > Math.max(own, letters)) return asked
+    if (n === 0) yield* countErasure(call, own === 0)
     const seq = yield* append("log", { subject, type: "user.erase", body, expect: asked }).pipe(
       Effect.map(({ seq }) => seq),
       Effect.catchTag("AppendConflict", () => Effect.undefined)
@@ -100,6 +101,12 @@ const commandFor = Effect.fnUntraced(function* (call: Call, subject: string, too
   }
   return yield* tooMany
 })
+
+/** The sequence of the last message of LOG on some subjects; 0: there is none. */
+const lastOf = (filters: ReadonlyArray<string>) =>
+  Effect.map(Effect.forEach(filters, lastSeq, { concurrency: "unbounded" }), (all) =>
+    Math.max(...all)
+  )
 
 /** Fails with 429 where the caller or the address has stored too much. */
 const countErasure = Effect.fnUntraced(function* (call: Call, isUnknown: boolean) {
