@@ -120,6 +120,29 @@ for (const [name, { path, start }] of Object.entries(browsers))
       expect((await draft(id)).data.to).toEqual({ channels: ["news"], except_users })
     })
 
+    it("a list that is only typed replaces another person's after an answer only", async () => {
+      const id = await desk.write("Listed")
+      await desk.page.click(".fold summary ::-p-text(Single users)")
+      await desk.type("except_users", "portier:anna@exam")
+      const { data } = await draft(id)
+      const to = { channels: ["news"], except_users: [codeOf("bob@example.org")] }
+      const form = { data: { data: data.data, to } }
+      const put = await call(shared.url, "PUT", `/drafts/${id}`, "alice", form, { "if-match": "*" })
+      expect(put.status).toBe(200)
+      // As when the window is looked at again.
+      await desk.page.evaluate(`document.dispatchEvent(new Event("visibilitychange"))`)
+      await desk.becomes(".box.warning", /This draft was changed/)
+      expect(await desk.value("except_users")).toBe("portier:anna@exam")
+      await desk.page.focus("[name=title]")
+      await desk.keys("Control", "s")
+      expect((await draft(id)).data.to).toEqual(to)
+      await desk.press("Take theirs")
+      await until(
+        () => desk.value("except_users"),
+        (text) => text === codeOf("bob@example.org")
+      )
+    })
+
     it("the copy of a draft that somebody deleted becomes a new draft", async () => {
       const id = await desk.write("Deleted")
       const deleted = await call(shared.url, "DELETE", `/drafts/${id}`, "alice")

@@ -286,7 +286,7 @@ export class DraftKeeper extends Store<Kept> {
     const now = this.value
     if (found === undefined || now.isStoring) return
     if (found !== "gone" && found.etag === now.stored?.etag) return
-    if (found === "gone" || now.isChanged) return this.#show({ theirs: found })
+    if (found === "gone" || isUnsaved(now)) return this.#show({ theirs: found })
     this.#take(found)
     this.#show({ taken: found.draft })
   }
