@@ -153,6 +153,9 @@ for (const [name, { path, start }] of Object.entries(browsers))
       await desk.page.reload()
       await desk.becomes(".box.warning", /sent or deleted this draft/)
       expect(await desk.value("body")).toBe("My copy")
+      await desk.replace("body", "My later copy")
+      await desk.page.reload()
+      await desk.becomes(".box.warning", /sent or deleted this draft/)
       await desk.press("Go on as a new draft")
       const next = await until(
         () => desk.id("draft"),
@@ -160,7 +163,7 @@ for (const [name, { path, start }] of Object.entries(browsers))
       )
       await until(
         () => draft(next),
-        ({ data }) => data?.data?.notification.body === "My copy"
+        ({ data }) => data?.data?.notification.body === "My later copy"
       )
       expect(await desk.text(".box.warning")).toBe("")
     })

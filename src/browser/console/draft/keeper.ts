@@ -117,6 +117,8 @@ export class DraftKeeper extends Store<Kept> {
   readonly #user = session().user
   #timer: ReturnType<typeof setTimeout> | undefined
   #running: Promise<void> | undefined
+  /** Of the version that an earlier load of this page typed on. */
+  #backupEtag: string | undefined
   #triedAt = 0
   #isLeft = false
 
@@ -137,6 +139,7 @@ export class DraftKeeper extends Store<Kept> {
   async load(): Promise<void> {
     this.#show({ phase: "loading", problem: undefined })
     const backup = backupAt(this.#backupPlace)
+    this.#backupEtag = backup?.etag
     // The service does not know it yet: nothing of it was ever stored.
     if (sessionStorage.getItem(begunPlace(this.#user)) === this.id) return this.#begin(backup)
     try {
@@ -203,7 +206,8 @@ export class DraftKeeper extends Store<Kept> {
 
   #backUp(): void {
     const { data, stored, typed } = this.value
-    const backup: Backup = { data, etag: stored?.etag, typed }
+    // Without the version of a draft that is gone, the next load would take the copy for a new one.
+    const backup: Backup = { data, etag: stored?.etag ?? this.#backupEtag, typed }
     if (isUnsaved(this.value)) sessionStorage.setItem(this.#backupPlace, JSON.stringify(backup))
     else sessionStorage.removeItem(this.#backupPlace)
   }
