@@ -177,6 +177,25 @@ describe.skipIf(chromiumPath === undefined)("meanwhile", { timeout: 120_000 }, (
     expect(draft.to).toEqual({ channels: ["news"] })
   })
 
+  it("what was typed in Edit on a former form is there after Unschedule", async () => {
+    const id = await publish(tomorrow())
+    await look(`#/broadcast/${id}/edit`)
+    await desk.type("title", "Dear readers")
+    const { data } = await read(`/broadcasts/${id}`)
+    const notification = { ...data.notification, title: "Dear editors" }
+    await change(id, { data: { ...data, notification } })
+    await desk.press("Unschedule")
+    await desk.press("Unschedule, open the draft", "dialog")
+    await desk.becomes(".box.warning", /It is too late to edit it/)
+    expect(await read(`/broadcasts/${id}`)).toMatchObject({ state: "cancelled" })
+    await desk.press("View")
+    await desk.becomes(".box.warning", /What you typed in Edit is not saved/)
+    await desk.press("Back to what I typed")
+    await desk.press("Make a draft of what I typed")
+    const draft = await read(`/drafts/${await desk.id("draft")}`)
+    expect(draft.data.notification.title).toBe("Dear readers")
+  })
+
   it("what was typed in Edit can become a draft once it is too late", async () => {
     const id = await publish(tomorrow())
     await look(`#/broadcast/${id}/edit`)

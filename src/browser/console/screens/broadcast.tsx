@@ -7,8 +7,9 @@ import { follow } from "../api/events.ts"
 import { type Sample, Samples } from "../api/live.ts"
 import { outcomes, type WholeBroadcast } from "../api/shapes.ts"
 import { writtenOf } from "../draft/content.ts"
+import { keptTyped } from "../draft/edited.ts"
 import { Bar } from "../parts/bar.tsx"
-import { Button } from "../parts/button.tsx"
+import { Button, ButtonLink } from "../parts/button.tsx"
 import { Heading, NotFound } from "../parts/frame.tsx"
 import { Back, Pause, Pen, Play } from "../parts/icons.tsx"
 import { Awaited, Ghosts, isMissing, useLoad, useNow } from "../parts/load.tsx"
@@ -94,6 +95,7 @@ export const BroadcastScreen = ({ id }: { readonly id: string }) => {
               }
             />
           )}
+          <EditKept broadcast={broadcast} />
           <Sentence broadcast={broadcast} />
           {live.length > 1 && <Live samples={live} />}
           <Said broadcast={broadcast} />
@@ -115,6 +117,22 @@ const Waiting = () => (
     <Ghosts rows={3} />
   </>
 )
+
+/** The way back to the text that was typed in Edit, also where it is too late to save it there. */
+const EditKept = ({ broadcast }: { readonly broadcast: WholeBroadcast }) => {
+  const [isKept] = useState(() => keptTyped(broadcast.id) !== undefined)
+  if (!isKept || isHidden(broadcast)) return null
+  return (
+    <Box
+      kind="warning"
+      actions={
+        <ButtonLink to={address("broadcast", broadcast.id, "edit")}>{t("editKeptOpen")}</ButtonLink>
+      }
+    >
+      {t("editKept")}
+    </Box>
+  )
+}
 
 interface ControlsProps {
   readonly broadcast: WholeBroadcast

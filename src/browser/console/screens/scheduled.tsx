@@ -27,12 +27,14 @@ const callOff = async (scheduled: WholeBroadcast): Promise<void> => {
   }
 }
 
-/** Makes the draft first: at no moment is the text nowhere. Returns the id of the draft. */
-const unschedule = async (id: string): Promise<string> => {
+/**
+ * Makes the draft first: at no moment is the text nowhere. Returns the screen that has the typed
+ * text: that of the draft, or Edit, where the text was typed on another form of the broadcast.
+ */
+const unschedule = async (id: string): Promise<ReadonlyArray<string>> => {
   const draft = newDraftId()
   const scheduled = await demandScheduled(id)
   const typed = keptTyped(id)
-  // Of what was typed on another form Edit makes a draft of its own.
   const isOnIt = typed !== undefined && isSame(typed.before, editedOf(scheduled))
   const content = draftOf(scheduled)
   const { etag } = await storeDraft(draft, isOnIt ? withTyped(content, typed) : content)
@@ -42,8 +44,9 @@ const unschedule = async (id: string): Promise<string> => {
     await deleteDraft(draft, etag).catch(() => {})
     throw cause
   }
-  if (isOnIt) forgetTyped(id)
-  return draft
+  if (typed !== undefined && !isOnIt) return ["broadcast", id, "edit"]
+  forgetTyped(id)
+  return ["draft", draft]
 }
 
 interface ScheduledProps {
@@ -98,9 +101,11 @@ const Question = ({ broadcast, onChange, onClose }: QuestionProps) => {
   const whole = useLoad((signal) => readBroadcast(id, signal), [id])
   const [problem, setProblem] = useState<Problem>()
   const toDraft = async () => {
-    const draft = await unschedule(id)
+    const screen = await unschedule(id)
     onClose()
-    go("draft", draft)
+    // Edit may be the open screen: no address changes, so it reads the broadcast again.
+    if (screen[0] === "broadcast") onChange()
+    go(...screen)
   }
   /** Of a letter whose text the caller does not see there is no draft to make. */
   const withoutDraft = async () => {

@@ -752,6 +752,11 @@ export const texts = {
     "Zum Bearbeiten ist es zu spät: Sie hat begonnen oder wurde abgesagt."
   ],
   editLateDraft: ["Make a draft of what I typed", "Entwurf aus meinem Text machen"],
+  editKept: [
+    "What you typed in Edit is not saved. It is in this tab only.",
+    "Was du unter „Bearbeiten“ geschrieben hast, ist nicht gespeichert. Es ist nur in diesem Tab."
+  ],
+  editKeptOpen: ["Back to what I typed", "Zurück zu meinem Text"],
   editSame: ["Nothing changed yet", "Noch nichts geändert"],
   editChanged: [
     "Not saved: until then it starts as it was",
