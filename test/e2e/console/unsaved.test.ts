@@ -168,32 +168,64 @@ for (const [name, { path, start }] of Object.entries(browsers))
       expect(await desk.text(".box.warning")).toBe("")
     })
 
+    /** Requests that store are answered as `window.put` says; by default they fail. */
+    const interceptPuts = () =>
+      desk.page.evaluate(`{
+        const { fetch } = window
+        window.put = () => Promise.reject(new TypeError("offline"))
+        window.mend = () => { window.fetch = fetch }
+        window.fetch = (url, options) =>
+          options?.method === "PUT" ? put() : fetch(url, options)
+      }`)
+
+    const leaveWith = async (title: string, body: string) => {
+      await desk.replace("body", body)
+      await desk.page.click("nav a")
+      await desk.becomes(".box.warning", new RegExp(`“${title}” is not saved`))
+    }
+
+    it("the titles of a person's unsaved drafts are never shown to the next person", async () => {
+      await desk.write("Secret")
+      await interceptPuts()
+      await leaveWith("Secret", "More")
+      await desk.page.evaluate(`{
+        window.seen = []
+        const look = () => {
+          const [who, main] = [".who b", "#main"].map((each) => document.querySelector(each))
+          seen.push([who?.textContent, main?.textContent])
+          requestAnimationFrame(look)
+        }
+        look()
+      }`)
+      await desk.press("Log out")
+      await desk.page.waitForSelector("[name=user]")
+      await desk.page.type("[name=user]", "bob")
+      await desk.page.type("[name=password]", "secret")
+      await desk.page.keyboard.press("Enter")
+      await desk.becomes(".who b", /^bob$/)
+      await desk.becomes("h1", /^Notifications$/)
+      const seen = (await desk.page.evaluate("seen")) as ReadonlyArray<readonly [string, string]>
+      const ofBob = seen.filter(([who]) => who === "bob")
+      expect(ofBob.length).toBeGreaterThan(0)
+      expect(ofBob.filter(([, main]) => main.includes("Secret"))).toEqual([])
+    })
+
     it("a draft that could not be stored as it was left is tried again, and linked", async () => {
       const id = await desk.write("Left")
-      const leaveWith = async (body: string) => {
-        await desk.page.evaluate(`{
-          const { fetch } = window
-          window.mend = () => { window.fetch = fetch }
-          window.fetch = (url, options) => options.method === "PUT"
-            ? Promise.reject(new TypeError("offline"))
-            : fetch(url, options)
-        }`)
-        await desk.replace("body", body)
-        await desk.page.click("nav a")
-        await desk.becomes(".box.warning", /“Left” is not saved/)
-      }
       const isStored = (text: string) =>
         until(
           () => draft(id),
           ({ data }) => data.data.notification.body === text
         )
-      await leaveWith("First")
+      await interceptPuts()
+      await leaveWith("Left", "First")
       await desk.page.evaluate("mend()")
       await isStored("First")
       await desk.becomes("#main", /^(?!.*is not saved)/s)
       await desk.page.goto(`${shared.url}/console/#/draft/${id}`)
       await desk.becomes(".toast-text", /First/)
-      await leaveWith("Second")
+      await interceptPuts()
+      await leaveWith("Left", "Second")
       await desk.page.reload()
       await desk.becomes(".box.warning", /“Left” is not saved/)
       await desk.press("Open the draft")

@@ -1,5 +1,5 @@
 // Drafts that were left before they were stored: above every screen, with a way back.
-import { useEffect } from "preact/hooks"
+import { useEffect, useLayoutEffect } from "preact/hooks"
 import { isLeavingForLogin } from "../api/session.ts"
 import { findUnsaved, unsaved } from "../draft/keeper.ts"
 import { ButtonLink } from "../parts/button.tsx"
@@ -11,7 +11,8 @@ import { t } from "../words/language.ts"
 export const UnsavedDrafts = () => {
   const drafts = useStore(unsaved)
   const isAny = drafts.length > 0
-  useEffect(findUnsaved, [])
+  // Before the page is painted: the list may still be that of the former person.
+  useLayoutEffect(findUnsaved, [])
   useEffect(() => {
     if (!isAny) return undefined
     const warn = (event: BeforeUnloadEvent) => {

@@ -1,5 +1,5 @@
 // A value that parts of the page show, and that changes behind them: the session, the language.
-import { useEffect, useState } from "preact/hooks"
+import { useLayoutEffect, useState } from "preact/hooks"
 
 export class Store<T> {
   #value: T
@@ -27,7 +27,8 @@ export class Store<T> {
 /** The value now; the component is rendered again when it changes. */
 export const useStore = <T>(store: Store<T>): T => {
   const [value, show] = useState(() => store.value)
-  useEffect(() => {
+  // A passive effect runs after the page is painted: the next person could read the former value.
+  useLayoutEffect(() => {
     // A change between the first rendering and this effect.
     show(() => store.value)
     return store.listen(() => show(() => store.value))
