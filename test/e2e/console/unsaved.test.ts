@@ -234,6 +234,62 @@ for (const [name, { path, start }] of Object.entries(browsers))
       expect(await desk.text(".box.warning")).toBe("")
     })
 
+    it("a draft is stored again by itself only where that can help, and when it may", async () => {
+      const id = await desk.write("Refused")
+      await interceptPuts()
+      // Waits of seconds take a hundredth of their time, and are noted.
+      await desk.page.evaluate(`{
+        const { setTimeout } = window
+        window.waits = []
+        window.setTimeout = (run, millis = 0) => {
+          if (millis < 2_000) return setTimeout(run, millis)
+          waits.push(millis)
+          return setTimeout(run, millis / 100)
+        }
+      }`)
+      const answerPuts = (status: number, code: string, headers = {}) =>
+        desk.page.evaluate(`{
+          window.puts = 0
+          waits.length = 0
+          window.put = async () => {
+            puts += 1
+            const headers = ${JSON.stringify(headers)}
+            return Response.json({ error_code: "${code}" }, { status: ${status}, headers })
+          }
+        }`)
+      const puts = async () => Number(await desk.page.evaluate("puts"))
+      const waits = async (leastMillis: number, mostMillis: number) =>
+        ((await desk.page.evaluate("waits")) as ReadonlyArray<number>).filter(
+          (millis) => millis >= leastMillis && millis <= mostMillis
+        ).length
+      await answerPuts(503, "overloaded", { "Retry-After": "40" })
+      await leaveWith("Refused", "More")
+      await desk.page.evaluate("puts = 0")
+      await until(puts, (count) => count > 0)
+      await until(
+        () => waits(39_000, 40_000),
+        (count) => count > 0
+      )
+      await answerPuts(403, "forbidden")
+      await until(puts, (count) => count > 0)
+      await desk.press("Open the draft")
+      await until(puts, (count) => count > 1)
+      await desk.becomes(".foot", /Not saved\./)
+      expect([await puts(), await waits(5_000, 10_000)]).toEqual([2, 0])
+      await answerPuts(401, "unauthenticated")
+      await desk.replace("body", "Later")
+      await desk.becomes("dialog", /Log in/)
+      await desk.page.type("dialog [name=user]", "alice")
+      await desk.page.type("dialog [name=password]", "secret")
+      expect(await puts()).toBe(1)
+      await desk.page.evaluate("mend()")
+      await desk.page.keyboard.press("Enter")
+      await until(
+        () => draft(id),
+        ({ data }) => data.data.notification.body === "Later"
+      )
+    })
+
     it("a line that names nobody is kept, and stops Review", async () => {
       const id = await desk.write("Line")
       await desk.page.click(".fold summary ::-p-text(Single users)")

@@ -17,6 +17,13 @@ const storedEveryMillis = 10_000
 /** Typing pauses: what was typed is stored soon where nothing was stored for long. */
 const soonMillis = 2_000
 
+/**
+ * Whether the same request may succeed later: no answer, a login that ended, a conflict, too many
+ * requests, or a failure of the service. Other refusals last until the draft changes.
+ */
+const isPassing = ({ status }: Problem): boolean =>
+  [0, 401, 409, 429].includes(status) || status >= 500
+
 export interface Kept {
   readonly phase: "loading" | "ready" | "missing"
   readonly data: DraftData
@@ -119,7 +126,9 @@ export class DraftKeeper extends Store<Kept> {
   #running: Promise<void> | undefined
   /** Of the version that an earlier load of this page typed on. */
   #backupEtag: string | undefined
-  #triedAt = 0
+  /** Before it, nothing is stored but by a key, a button, or as the screen is left. */
+  #nextAt = 0
+  #endWait: (() => void) | undefined
   #isLeft = false
 
   constructor(id: string) {
@@ -212,10 +221,26 @@ export class DraftKeeper extends Store<Kept> {
     else sessionStorage.removeItem(this.#backupPlace)
   }
 
+  /** Whether the person who types here is logged in. */
+  get #isIn(): boolean {
+    const { hasEnded, session: found } = sessions.value
+    return found?.user === this.#user && hasEnded !== true
+  }
+
+  /** Stores what was typed once its person is logged in. */
+  #awaitLogin(): void {
+    this.#endWait ??= sessions.listen(() => {
+      if (!this.#isIn) return
+      this.#endWait?.()
+      this.#endWait = undefined
+      void this.store()
+    })
+  }
+
   #schedule(): void {
     const { isChanged, theirs } = this.value
     if (this.#timer !== undefined || !isChanged || theirs !== undefined) return
-    const wait = Math.max(soonMillis, this.#triedAt + storedEveryMillis - Date.now())
+    const wait = Math.max(soonMillis, this.#nextAt - Date.now())
     this.#timer = setTimeout(() => void this.store(), wait)
   }
 
@@ -227,9 +252,15 @@ export class DraftKeeper extends Store<Kept> {
     while (this.#running !== undefined) await this.#running
     const { isChanged, phase, theirs } = this.value
     if (!isChanged || phase !== "ready" || theirs !== undefined) return
-    if (sessions.value.session?.user !== this.#user) return
+    // The service counts each request of a login that ended as wrong credentials of the address.
+    if (!this.#isIn) return this.#awaitLogin()
     this.#running = this.#put().finally(() => {
       this.#running = undefined
+      const { problem } = this.value
+      if (problem !== undefined && !isPassing(problem)) return
+      // Input during the request set a timer, which knows nothing of the wait in the response.
+      clearTimeout(this.#timer)
+      this.#timer = undefined
       this.#schedule()
     })
     await this.#running
@@ -237,7 +268,7 @@ export class DraftKeeper extends Store<Kept> {
 
   async #put(): Promise<void> {
     const { data, stored } = this.value
-    this.#triedAt = Date.now()
+    this.#nextAt = Date.now() + storedEveryMillis
     this.#show({ isStoring: true })
     try {
       this.#stored(data, await storeDraft(this.id, data, stored?.etag))
@@ -245,8 +276,13 @@ export class DraftKeeper extends Store<Kept> {
       const problem = problemOf(cause)
       // Status 404: the draft is another person's and names readers now, so it is hidden from us.
       if (problem.code === "modified-meanwhile" || problem.status === 404) await this.#compare(data)
-      else this.#show({ problem, isStoring: false })
+      else this.#fail(problem)
     }
+  }
+
+  #fail(problem: Problem): void {
+    this.#nextAt = Math.max(this.#nextAt, Date.now() + (problem.retryAfterMillis ?? 0))
+    this.#show({ problem, isStoring: false })
   }
 
   /** The service may write ids of users in another way: what it stored counts. */
@@ -275,7 +311,7 @@ export class DraftKeeper extends Store<Kept> {
       else this.#show({ theirs: found, isStoring: false, problem: undefined })
     } catch (cause) {
       const problem = problemOf(cause)
-      if (problem.status !== 404) this.#show({ problem, isStoring: false })
+      if (problem.status !== 404) this.#fail(problem)
       else this.#show({ theirs: "gone", isStoring: false, problem: undefined })
     }
   }
@@ -284,6 +320,7 @@ export class DraftKeeper extends Store<Kept> {
   async look(): Promise<void> {
     const { isStoring, phase, stored, theirs } = this.value
     if (phase !== "ready" || stored === undefined || isStoring || theirs !== undefined) return
+    if (!this.#isIn) return
     const found = await readDraft(this.id).catch((problem: Problem) =>
       problem.status === 404 ? ("gone" as const) : undefined
     )
