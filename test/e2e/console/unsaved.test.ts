@@ -234,6 +234,20 @@ for (const [name, { path, start }] of Object.entries(browsers))
       expect(await desk.text(".box.warning")).toBe("")
     })
 
+    it("Dismiss hides the box of an unsaved draft, and the window still warns", async () => {
+      await desk.write("Dismissed")
+      await interceptPuts()
+      await leaveWith("Dismissed", "More")
+      await desk.press("Dismiss", "main")
+      await desk.becomes("#main", /^(?!.*is not saved)/s)
+      // The page adds and removes listeners after it is painted.
+      const isClosed = `new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))
+        .then(() => dispatchEvent(new Event("beforeunload", { cancelable: true })))`
+      expect(await desk.page.evaluate(isClosed)).toBe(false)
+      await desk.page.goBack()
+      await leaveWith("Dismissed", "Still more")
+    })
+
     it("a draft is stored again by itself only where that can help, and when it may", async () => {
       const id = await desk.write("Refused")
       await interceptPuts()

@@ -85,6 +85,8 @@ const backupAt = (place: string): Backup | undefined => {
 export interface Unsaved {
   readonly id: string
   readonly title: string
+  /** Named no more before the draft is opened and left again. */
+  readonly isDismissed: boolean
 }
 
 /** Drafts that are not open, and of which this tab has what the service lacks. */
@@ -100,10 +102,15 @@ export const findUnsaved = (): void => {
     const id = place.slice(begin.length)
     const { title = "" } = writtenOf(backupAt(place)?.data.data)
     // One with a blank is another person's, whose id begins with ours.
-    return id === openId || id.includes(" ") ? [] : [{ id, title }]
+    if (id === openId || id.includes(" ")) return []
+    const isDismissed = unsaved.value.some((each) => each.id === id && each.isDismissed)
+    return [{ id, title, isDismissed }]
   })
   unsaved.set(found)
 }
+
+export const dismissUnsaved = (id: string): void =>
+  unsaved.set(unsaved.value.map((each) => (each.id === id ? { ...each, isDismissed: true } : each)))
 
 /** Keepers whose screen is left: they try to store what the service lacks until it has it. */
 const left = new Map<string, DraftKeeper>()

@@ -1,7 +1,7 @@
 // Drafts that were left before they were stored: above every screen, with a way back.
 import { useEffect, useLayoutEffect } from "preact/hooks"
 import { isLeavingForLogin } from "../api/session.ts"
-import { findUnsaved, unsaved } from "../draft/keeper.ts"
+import { dismissUnsaved, findUnsaved, unsaved } from "../draft/keeper.ts"
 import { ButtonLink } from "../parts/button.tsx"
 import { Box } from "../parts/problem.tsx"
 import { address } from "../state/route.ts"
@@ -14,6 +14,7 @@ export const UnsavedDrafts = () => {
   // Before the page is painted: the list may still be that of the former person.
   useLayoutEffect(findUnsaved, [])
   useEffect(() => {
+    // Also of those whose box was dismissed: a window that is closed loses them.
     if (!isAny) return undefined
     const warn = (event: BeforeUnloadEvent) => {
       if (!isLeavingForLogin()) event.preventDefault()
@@ -23,16 +24,19 @@ export const UnsavedDrafts = () => {
   }, [isAny])
   return (
     <>
-      {drafts.map(({ id, title }) => (
-        <Box
-          key={id}
-          kind="warning"
-          onDismiss={() => unsaved.set(unsaved.value.filter((each) => each.id !== id))}
-          actions={<ButtonLink to={address("draft", id)}>{t("unsavedOpen")}</ButtonLink>}
-        >
-          <b>{t("unsaved", { title: title || t("untitled") })}</b> {t("unsavedTodo")}
-        </Box>
-      ))}
+      {drafts.map(
+        ({ id, isDismissed, title }) =>
+          !isDismissed && (
+            <Box
+              key={id}
+              kind="warning"
+              onDismiss={() => dismissUnsaved(id)}
+              actions={<ButtonLink to={address("draft", id)}>{t("unsavedOpen")}</ButtonLink>}
+            >
+              <b>{t("unsaved", { title: title || t("untitled") })}</b> {t("unsavedTodo")}
+            </Box>
+          )
+      )}
     </>
   )
 }
