@@ -104,6 +104,9 @@ describe.skipIf(chromiumPath === undefined)("the console in Chromium", () => {
   it("gives the heading of a screen the focus, also where the header leads to it", async () => {
     const { page } = stage
     await page.setViewport({ width: 1280, height: 740 })
+    // A link to the screen that is open would lead nowhere.
+    await stage.open("#/drafts")
+    await becomes("h1", /^Notifications$/)
     for (const [link, screen] of [
       ["Try it", /^#\/try$/],
       ["Notifications", /^#\/sent$/],
@@ -121,6 +124,24 @@ describe.skipIf(chromiumPath === undefined)("the console in Chromium", () => {
     const title = await page.waitForSelector("[name=title]")
     await title!.type("Storm")
     expect(await page.evaluate("document.activeElement.name")).toBe("title")
+  })
+
+  it("leaves the focus in the header where a heading comes late", async () => {
+    const { page } = stage
+    await page.evaluate(`{
+      const { fetch } = window
+      const answers = new Promise((resolve) => { window.goOn = resolve })
+      window.fetch = async (...request) => {
+        await answers
+        return fetch(...request)
+      }
+      location.hash = "#/broadcast/none"
+    }`)
+    await becomes("h1", /^One moment/)
+    await page.focus(".who select")
+    await page.evaluate("goOn()")
+    await becomes("h1", /^There is nothing at this address$/)
+    expect(await page.evaluate("document.activeElement.localName")).toBe("select")
   })
 
   it("obeys its policy, which refuses what is not of the page", async () => {

@@ -1,7 +1,7 @@
 // The frame of every screen: a heading that gets the focus, and the place where nothing is.
 import type { ComponentChildren } from "preact"
 import { useLayoutEffect, useRef } from "preact/hooks"
-import { address } from "../state/route.ts"
+import { address, type Route, route } from "../state/route.ts"
 import { t } from "../words/language.ts"
 import { ButtonLink } from "./button.tsx"
 import { Bell } from "./icons.tsx"
@@ -13,6 +13,9 @@ interface HeadingProps {
   readonly children?: ComponentChildren
 }
 
+/** The address that had a heading last. */
+let headed: Route | undefined
+
 /** Gets the focus when its screen opens, so that a screen reader says where one is. */
 export const Heading = ({ children, title, windowTitle = title }: HeadingProps) => {
   const element = useRef<HTMLHeadingElement>(null)
@@ -20,8 +23,14 @@ export const Heading = ({ children, title, windowTitle = title }: HeadingProps) 
     document.title = `${windowTitle} · Bellcast`
   }, [windowTitle])
   useLayoutEffect(() => {
+    const { activeElement } = document
+    const isNowhere = activeElement === null || activeElement === document.body
     // The header stays as it is, with the link that was pressed: that is no place on this screen.
-    if (document.activeElement?.closest("#main, dialog[open]") == null) element.current?.focus()
+    // A heading that replaces the first one comes late: somebody may use the header by then.
+    const isOutside =
+      route.value !== headed && activeElement?.closest("#main, dialog[open]") == null
+    if (isNowhere || isOutside) element.current?.focus()
+    headed = route.value
   }, [])
   return (
     <div class="heading">
