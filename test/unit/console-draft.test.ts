@@ -8,7 +8,7 @@ import {
   namesIn,
   usersMax,
   withAudience,
-  withTyped
+  withTypedLists
 } from "#browser/console/draft/audience.ts"
 import { changesOf, dataOf } from "#browser/console/draft/changes.ts"
 import {
@@ -224,11 +224,11 @@ describe("audiences", () => {
 
   it("take lists of users as they are typed, and keep the texts that have faults", () => {
     const typed = { users: "openid:ann\n", except_users: "openid:bob\ncarl" }
-    const one = withTyped(withAudience(draft, { users: ["openid:zoe"] }), typed)
+    const one = withTypedLists(withAudience(draft, { users: ["openid:zoe"] }), typed)
     assert.deepEqual(one.data.to, { users: ["openid:ann"], except_users: ["openid:bob"] })
     assert.deepEqual(one.typed, { except_users: typed.except_users })
     const many = Array.from({ length: usersMax + 1 }, (_, index) => `openid:${index}`)
-    const { data, typed: left } = withTyped(one.data, { except_users: many.join("\n") })
+    const { data, typed: left } = withTypedLists(one.data, { except_users: many.join("\n") })
     assert.equal(data.to!.except_users!.length, usersMax)
     assert.property(left, "except_users")
   })

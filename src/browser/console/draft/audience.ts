@@ -50,13 +50,13 @@ export const withAudience = (draft: DraftData, change: Partial<To>): DraftData =
 export type UserList = "users" | "except_users"
 
 /** Texts of lists of users that are not in the draft as they were typed. */
-export type Typed = Readonly<Partial<Record<UserList, string>>>
+export type TypedLists = Readonly<Partial<Record<UserList, string>>>
 
 /** The draft with the ids that were typed, and the texts with faults, which stay as they are. */
-export const withTyped = (
+export const withTypedLists = (
   draft: DraftData,
-  typed: Typed
-): { readonly data: DraftData; readonly typed: Typed } => {
+  typed: TypedLists
+): { readonly data: DraftData; readonly typed: TypedLists } => {
   const texts = Object.entries(typed) as ReadonlyArray<[UserList, string]>
   const ids = texts.map(([list, text]) => [list, namesIn(text).ids.slice(0, usersMax)])
   const wrong = texts.filter(([, text]) => isWrong(namesIn(text)))

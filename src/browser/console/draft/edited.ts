@@ -18,18 +18,18 @@ export const editedOf = ({ at, data, data_by_locale, rate }: WholeBroadcast): Ed
 })
 
 /** The text that was typed, and the form that it was typed on. */
-export interface Typed {
+export interface TypedEdit {
   readonly before: Edited
   readonly data: DraftData
 }
 
-export const typedOn = (whole: WholeBroadcast): Typed => {
+export const typedOn = (whole: WholeBroadcast): TypedEdit => {
   const before = editedOf(whole)
   return { before, data: before }
 }
 
 /** The members that differ. What it says is replaced as a whole. */
-const changedIn = ({ before, data: { at, data, data_by_locale, rate } }: Typed): Edited => ({
+const changedIn = ({ before, data: { at, data, data_by_locale, rate } }: TypedEdit): Edited => ({
   ...((!isSame(before.data, data) || !isSame(before.data_by_locale, data_by_locale)) && {
     ...(data && { data }),
     ...(data_by_locale && { data_by_locale })
@@ -38,20 +38,20 @@ const changedIn = ({ before, data: { at, data, data_by_locale, rate } }: Typed):
   ...(rate !== undefined && before.rate !== rate && { rate })
 })
 
-export const isChanged = (typed: Typed): boolean => Object.keys(changedIn(typed)).length > 0
+export const isChanged = (typed: TypedEdit): boolean => Object.keys(changedIn(typed)).length > 0
 
 const placeOf = (id: string): string => `bellcast-console-edited ${session().user} ${id}`
 
 /** The copy of what was typed here before and is not saved. */
-export const keptTyped = (id: string): Typed | undefined => {
+export const keptTyped = (id: string): TypedEdit | undefined => {
   try {
-    return JSON.parse(sessionStorage.getItem(placeOf(id)) ?? "") as Typed
+    return JSON.parse(sessionStorage.getItem(placeOf(id)) ?? "") as TypedEdit
   } catch {
     return undefined
   }
 }
 
-export const keepTyped = (id: string, typed: Typed): void => {
+export const keepTyped = (id: string, typed: TypedEdit): void => {
   if (isChanged(typed)) sessionStorage.setItem(placeOf(id), JSON.stringify(typed))
   else forgetTyped(id)
 }
@@ -59,7 +59,7 @@ export const keepTyped = (id: string, typed: Typed): void => {
 export const forgetTyped = (id: string): void => sessionStorage.removeItem(placeOf(id))
 
 /** A draft of the broadcast, with what was typed. */
-export const withTyped = (draft: DraftData, typed: Typed): DraftData => {
+export const withTypedEdit = (draft: DraftData, typed: TypedEdit): DraftData => {
   const changed = changedIn(typed)
   const { data, data_by_locale, ...rest } = draft
   const saysOther = (changed.data ?? changed.data_by_locale) !== undefined

@@ -9,7 +9,7 @@ import { session, sessions } from "../api/session.ts"
 import type { Draft, DraftData } from "../api/shapes.ts"
 import { problemOf } from "../parts/report.ts"
 import { Store } from "../state/store.ts"
-import { type Typed, type UserList, withTyped } from "./audience.ts"
+import { type TypedLists, type UserList, withTypedLists } from "./audience.ts"
 import { dataOf, isSame } from "./changes.ts"
 import { writtenOf } from "./content.ts"
 
@@ -30,7 +30,7 @@ export interface Kept {
   /** The typed form differs from the stored one. */
   readonly isChanged: boolean
   /** Lists of users whose field was not left yet, or that have faults. */
-  readonly typed: Typed
+  readonly typed: TypedLists
   readonly isStoring: boolean
   readonly stored: StoredDraft | undefined
   /** When the service stored or showed the draft last, by the clock of this machine. */
@@ -67,7 +67,7 @@ const emptyDraft = (): DraftData => ({
 interface Backup {
   readonly data: DraftData
   readonly etag: string | undefined
-  readonly typed: Typed
+  readonly typed: TypedLists
 }
 
 const begunPlace = (user: string): string => `bellcast-console-new-draft ${user}`
@@ -215,7 +215,7 @@ export class DraftKeeper extends Store<Kept> {
   /** Takes the lists of users into the draft, as their fields are left. */
   settle(): void {
     if (Object.keys(this.value.typed).length === 0) return
-    const { data, typed } = withTyped(this.value.data, this.value.typed)
+    const { data, typed } = withTypedLists(this.value.data, this.value.typed)
     this.#show({ typed })
     this.change(() => data)
   }

@@ -8,7 +8,7 @@ import {
   isChannelName,
   linesOf,
   namesIn,
-  type Typed,
+  type TypedLists,
   type UserList,
   usersMax,
   withAudience
@@ -149,7 +149,7 @@ const Channels = ({ names, onChange, wrong }: ChannelsProps) => {
 }
 
 interface ListingProps {
-  readonly typed: Typed
+  readonly typed: TypedLists
   readonly type: (list: UserList, text: string) => void
   readonly settle: () => void
 }

@@ -15,9 +15,9 @@ import {
   keepTyped,
   keptTyped,
   save,
-  type Typed,
+  type TypedEdit,
   typedOn,
-  withTyped
+  withTypedEdit
 } from "../draft/edited.ts"
 import { timeFault } from "../draft/moment.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
@@ -65,9 +65,9 @@ export const Edit = ({ id }: { readonly id: string }) => {
 const Late = ({ whole }: { readonly whole: WholeBroadcast }) => {
   const { id } = whole
   const typed = isHidden(whole) ? undefined : keptTyped(id)
-  const toDraft = async (typed: Typed) => {
+  const toDraft = async (typed: TypedEdit) => {
     const draft = newDraftId()
-    await storeDraft(draft, withTyped(draftOf(whole), typed))
+    await storeDraft(draft, withTypedEdit(draftOf(whole), typed))
     forgetTyped(id)
     go("draft", draft)
   }
@@ -103,7 +103,7 @@ const useWarning = (isChanged: boolean) => {
 const useTyped = (whole: WholeBroadcast) => {
   const { id } = whole
   const [state, set] = useState<{
-    readonly typed: Typed
+    readonly typed: TypedEdit
     /** The form that a change names. */
     readonly over: WholeBroadcast
     /** Waits for an answer. */

@@ -5,7 +5,7 @@ import { etagOf, type Problem } from "../api/client.ts"
 import { deleteDraft, draftOf, isHidden, newDraftId, storeDraft } from "../api/drafts.ts"
 import type { Broadcast, WholeBroadcast } from "../api/shapes.ts"
 import { isSame } from "../draft/changes.ts"
-import { editedOf, forgetTyped, keptTyped, withTyped } from "../draft/edited.ts"
+import { editedOf, forgetTyped, keptTyped, withTypedEdit } from "../draft/edited.ts"
 import { Button, ButtonLink } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Pen, Undo } from "../parts/icons.tsx"
@@ -17,7 +17,10 @@ import { t } from "../words/language.ts"
 import { hiddenText, lacksText } from "./duplicate.tsx"
 import { titleOf } from "./rows.tsx"
 
-/** Calls off that form alone: one that has begun would stop half way. */
+/**
+ * Cancels the broadcast only in the form that was read. If the broadcast has begun since then, a
+ * cancellation would stop it half way.
+ */
 const callOff = async (scheduled: WholeBroadcast): Promise<void> => {
   try {
     await changeBroadcast(scheduled.id, { state: "cancelled" }, etagOf(scheduled))
@@ -37,7 +40,7 @@ const unschedule = async (id: string): Promise<ReadonlyArray<string>> => {
   const typed = keptTyped(id)
   const isOnIt = typed !== undefined && isSame(typed.before, editedOf(scheduled))
   const content = draftOf(scheduled)
-  const { etag } = await storeDraft(draft, isOnIt ? withTyped(content, typed) : content)
+  const { etag } = await storeDraft(draft, isOnIt ? withTypedEdit(content, typed) : content)
   try {
     await callOff(scheduled)
   } catch (cause) {

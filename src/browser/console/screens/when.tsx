@@ -32,7 +32,7 @@ export const TimeText = ({ at }: { readonly at: number }) => {
 }
 
 /** Text of the field, which is not written into it again while somebody types there. */
-interface Typed {
+interface TypedTime {
   readonly text: string
   /** The time that was read from it. Where the draft has another one, the text is out of date. */
   readonly at: string
@@ -47,7 +47,7 @@ export const At = ({
   readonly set: (at: string) => void
 }) => {
   const now = useNow(10_000)
-  const [typed, type] = useState<Typed>()
+  const [typed, type] = useState<TypedTime>()
   const time = timeOf(at)
   const local = time === undefined ? "" : localOf(time, zone())
   const moment = momentOf(local, zone())
