@@ -16,7 +16,7 @@ const throttle = (pacing: SendWindow, now: number, retryAfterMillis?: number) =>
 }
 
 describe("the window of a push service", () => {
-  it("halves at the fifth throttled subscription and stops for at most 15 minutes", () => {
+  it("halves at the fifth throttled user and stops for at most 15 minutes", () => {
     const pacing = new SendWindow(64, minute)
     assert.isFalse(pacing.isSlowed)
     assert.deepEqual(throttle(pacing, start, 120_000), { window: 32, closedMillis: 120_000 })
@@ -62,13 +62,28 @@ describe("the window of a push service", () => {
     assert.strictEqual(pacing.closedUntil(start + 3), start + 2 + minute)
   })
 
-  it("stays when one subscription is throttled repeatedly, or five in over a minute", () => {
+  it("stays when one user is throttled repeatedly, or five in over a minute", () => {
     const pacing = new SendWindow(64, minute)
     for (let i = 0; i < 20; i++) assert.isUndefined(pacing.throttled("a", start, start, undefined))
     for (let i = 0; i < 20; i++) {
       const now = start + minute + i * 16_000
       assert.isUndefined(pacing.throttled(`s${i}`, now, now, undefined))
     }
+  })
+
+  it("stays while nearly all other pushes are accepted, however many users are throttled", () => {
+    const pacing = new SendWindow(64, minute)
+    for (let i = 0; i < 2_000; i++) {
+      const now = start + i * 5
+      if (i % 40 > 0) pacing.accepted(now, true)
+      else assert.isUndefined(pacing.throttled(`s${i}`, now, now, 60_000))
+    }
+    const last = start + 10_001
+    const changes = [1, 2, 3, 4, 5].map((n) => pacing.throttled(`t${n}`, last, last, 60_000))
+    assert.isTrue(
+      changes.some((each) => each?.window === 32),
+      "all are throttled now"
+    )
   })
 
   it("is not narrowed again by what was sent before, which may only ask for a longer wait", () => {

@@ -236,7 +236,7 @@ export class PushService {
   }
 
   #throttled(push: Push, now: number, waitMillis: number | undefined): void {
-    const narrowed = this.#window.throttled(push.subscription, push.sentAt, now, waitMillis)
+    const narrowed = this.#window.throttled(push.user, push.sentAt, now, waitMillis)
     if (narrowed === undefined) return
     this.#unpublished.narrowed(narrowed.window, now + narrowed.closedMillis)
     this.#notices.throttled(narrowed)

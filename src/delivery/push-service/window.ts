@@ -1,9 +1,9 @@
 // How many pushes to one push service may be under way: its send window. The others wait in its
 // queue. The window grows while pushes wait for it, and this process has time for more. It follows
 // 429s as TCP follows loss (RFC 5681): halve the window when the push service throttles us, widen
-// it by a little for each window of pushes that it took. One throttled subscription changes
-// nothing; several at a time do. Sending stops only while a Retry-After says so, or when the push
-// service throttles us though one push at a time is sent.
+// it by a little for each window of pushes that it took. One throttled user changes nothing;
+// several at a time do, unless nearly all other pushes are accepted. Sending stops only while a
+// Retry-After says so, or when the push service throttles us though one push at a time is sent.
 import { performance } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
 import { FairSemaphore } from "#clock/fair-semaphore.ts"
@@ -12,8 +12,14 @@ import { FairSemaphore } from "#clock/fair-semaphore.ts"
 const windowStart = 64
 /** The window triples with each round trip while pushes wait: two round trips from 64 to 512. */
 const growth = 2
-/** So many different subscriptions throttled within a minute narrow the window. */
+/**
+ * So many different users throttled within a minute narrow the window, if their share of the last
+ * responses is as large, too: push services throttle single devices for hours.
+ */
 const throttledMin = 5
+const throttledShareMin = 1 / 20
+/** The share is that of about so many responses, of which the last ones count most. */
+const responses = 64
 const throttledMillis = 60_000
 /**
  * Longer waits may be meant for single devices, whose quotas run for hours. So try again after
@@ -55,8 +61,11 @@ export class SendWindow {
   #closedUntil = 0
   #narrowedAt = Number.NEGATIVE_INFINITY
   #widenedAt = Number.NEGATIVE_INFINITY
-  /** By subscription: its last 429 and Retry-After. Holds fewer than {@link throttledMin}. */
+  /** By user: the last 429 and Retry-After. Of a minute, and of {@link responses} at most. */
   readonly #recent = new Map<string, { readonly at: number; readonly waitMillis: number }>()
+
+  /** The share of 429s among the last responses. */
+  #throttledShare = 0
 
   /**
    * `closedMillis`: how long sending stops at a window of 1, where the push service names no time.
@@ -91,6 +100,7 @@ export class SendWindow {
    * pushes wait, and this process has time for them.
    */
   accepted(now: number, wantsMore: boolean): boolean {
+    this.#throttledShare *= 1 - 1 / responses
     const grownMax = Math.min(this.#limit, this.#part(this.#windowMax))
     if (wantsMore && this.#grown < grownMax) this.#grown = Math.min(grownMax, this.#grown + growth)
     if (this.#limit === this.#windowMax) return false
@@ -106,20 +116,22 @@ export class SendWindow {
 
   /** Notes a throttled push, sent at `sentAt`. Returns the new window when this push narrows it. */
   throttled(
-    subscription: string,
+    user: string,
     sentAt: number,
     now: number,
     retryAfterMillis: number | undefined
   ): Narrowed | undefined {
+    this.#throttledShare += (1 - this.#throttledShare) / responses
     if (sentAt <= this.#narrowedAt) {
       this.#throttledBefore(now, retryAfterMillis)
       return undefined
     }
     for (const [each, { at }] of this.#recent)
-      if (now - at >= throttledMillis) this.#recent.delete(each)
+      if (now - at >= throttledMillis || this.#recent.size >= responses) this.#recent.delete(each)
     const waitMillis = retryAfterMillis === undefined ? 0 : clampedWait(retryAfterMillis)
-    this.#recent.set(subscription, { at: now, waitMillis })
-    if (this.#recent.size < throttledMin) return undefined
+    this.#recent.set(user, { at: now, waitMillis })
+    if (this.#recent.size < throttledMin || this.#throttledShare < throttledShareMin)
+      return undefined
     const asked = Math.max(...[...this.#recent.values()].map((each) => each.waitMillis))
     const wait = asked === 0 && this.window === 1 ? clampedWait(this.#closedMillis) : asked
     this.#narrow(Math.max(1, Math.floor(this.window / 2)), wait, now)
