@@ -1,8 +1,9 @@
-// A worker keeps the pushes of a redrive in memory until a minute after its last shard.
+// A worker reads the pushes of a redrive, and keeps them until a minute after its last shard.
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { makeRedriveFilter } from "#delivery/recipients/audience.ts"
 import type { ShardJob } from "#domain/job.ts"
+import { startProgress } from "#domain/progress.ts"
 import { CacheMemory, Caches, unusedSweeps } from "#memory/cache-memory.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
@@ -89,4 +90,31 @@ it("keeps the pushes of four redrives until a minute after their last shards", a
       Effect.provideService(Caches, caches)
     )
   )
+})
+
+it("counts all outcomes of a broadcast that had finished, whatever the clocks say", async () => {
+  await using nats = await startNats({ syncAlways: false })
+  const program = Effect.gen(function* () {
+    yield* provision(1)
+    const { append, last, once } = yield* EventLog
+    const subject = subjects.shardOutcome(channel, redriven, "all")
+    const body = { broadcast: redriven, pushes: 2, results, final: true, at: Date.now() }
+    yield* once("work", { subject, type: "outcome", body })
+    const { seq } = (yield* last("work", subject))!
+    // As the clock of the server says that leads LOG: a minute behind.
+    const early = { ...job, acceptedAt: Date.now() - 60_000 }
+    const reached = Effect.flatMap(makeRedriveFilter, (filter) =>
+      Effect.map(filter(early, targets), (found) => found.map(({ id }) => id))
+    )
+    assert.deepEqual(yield* reached, [], "outcomes of one that goes on")
+    const { acceptedAt, expiresAt, floor } = job
+    const plan = { broadcast: redriven, depth: 0, shards: 1, floor, acceptedAt, expiresAt, at: 1 }
+    yield* append("log", {
+      subject: subjects.finished(channel, redriven),
+      type: "broadcast.finished",
+      body: startProgress(plan, seq)
+    })
+    assert.deepEqual(yield* reached, ["dead"])
+  })
+  await Effect.runPromise(program.pipe(Effect.provide(natsLayer({ url: nats.url, name: "test" }))))
 })

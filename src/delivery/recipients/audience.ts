@@ -16,8 +16,9 @@ import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
+import type { Stored } from "#nats/stream/stored.ts"
 import { type EntryKey, keys, userOfKey } from "#streams/buckets.ts"
-import { filters } from "#streams/subjects.ts"
+import { filters, subjects } from "#streams/subjects.ts"
 import { type ChannelToken, isInShard, type UserToken } from "#streams/tokens.ts"
 import { eachList, registrationsUnder } from "#subscriptions/audience.ts"
 import { removedData, type Target } from "../attempt.ts"
@@ -234,7 +235,7 @@ interface Known {
 
 /**
  * Returns the targets that a job is for: all, unless it redrives. Ignores outcomes later than the
- * redrive.
+ * end of the former broadcast; of one that goes on, those later than the redrive.
  */
 export const makeRedriveFilter = Effect.gen(function* () {
   const log = yield* EventLog
@@ -265,15 +266,18 @@ export const makeRedriveFilter = Effect.gen(function* () {
     const found = known.get(broadcast)
     if (found !== undefined) return keep(broadcast, found.pushes)
     const pushes = new Set<string>()
-    yield* log.replay(
-      "work",
-      [filters.outcomesIn(channel as ChannelToken, redrives)],
-      ({ at, message }) =>
-        Effect.sync(() => {
-          if (message.type !== "outcome" || at > acceptedAt) return
-          for (const { fate, subscription, user } of message.results)
-            if (isUndelivered(fate)) pushes.add(pushKey(user, subscription))
-        })
+    const place = channel as ChannelToken
+    const end = (yield* log.last("log", subjects.finished(place, redrives)))?.message
+    // Not by times where it had finished: the clocks of two servers may differ.
+    const isLater = ({ at, seq }: Stored) =>
+      end?.type === "broadcast.finished" ? seq > end.seq : at > acceptedAt
+    yield* log.replay("work", [filters.outcomesIn(place, redrives)], (stored) =>
+      Effect.sync(() => {
+        const { message } = stored
+        if (message.type !== "outcome" || isLater(stored)) return
+        for (const { fate, subscription, user } of message.results)
+          if (isUndelivered(fate)) pushes.add(pushKey(user, subscription))
+      })
     )
     return keep(broadcast, pushes)
   }, alone.withPermits(1))
