@@ -1,5 +1,6 @@
 // The messages of one subject of LOG, some at a time, and what LOG says about them in messages of
 // their own. Reads only.
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Past } from "#domain/history.ts"
 import type { Marks } from "#domain/subscription/command.ts"
@@ -8,7 +9,10 @@ import type { Stored } from "#nats/stream/stored.ts"
 import { parseSubscription, subjects } from "#streams/subjects.ts"
 
 /** Messages of a subject that are looked at together: a user's have up to 4 KiB each. */
-const someMax = 1_000
+export const PartMax: Context.Reference<number> = Context.Reference<number>(
+  "bellcast/history/PartMax",
+  { defaultValue: () => 1_000 }
+)
 const readAtOnce = 500
 
 /**
@@ -16,9 +20,10 @@ const readAtOnce = 500
  */
 export const readSome = Effect.fnUntraced(function* (subject: string, gone?: ReadonlySet<number>) {
   const { following } = yield* EventLog
+  const max = yield* PartMax
   const messages: Array<Stored> = []
-  for (let from = 1; messages.length < someMax; ) {
-    const some = yield* following("log", subject, { from, limit: readAtOnce })
+  for (let from = 1; messages.length < max; ) {
+    const some = yield* following("log", subject, { from, limit: Math.min(max, readAtOnce) })
     messages.push(...some.filter(({ seq }) => !gone?.has(seq)))
     if (some.length === 0) return { messages, isPart: false }
     from = some.at(-1)!.seq + 1

@@ -1,6 +1,7 @@
 // A log whose history ends now: everything that nothing rests on is deleted.
 import { Effect, Layer, Schedule } from "effect"
 import { HistoryDays, readHistoryPlace } from "#history/place.ts"
+import { PartMax } from "#history/subject.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { provision } from "#nats/admin/provision.ts"
 import { natsLayer } from "#nats/layer.ts"
@@ -12,9 +13,10 @@ import { followers } from "#streams/followers.ts"
 import { streams } from "#streams/index.ts"
 import { quiet } from "./history.ts"
 
-/** Every message is older than the history. */
-const noDays = Layer.mergeAll(
+/** Every message is older than the history, and 100 of a subject are looked at together. */
+export const noDays = Layer.mergeAll(
   Layer.succeed(HistoryDays, { usual: 0, shortest: 0 }),
+  Layer.succeed(PartMax, 100),
   Layer.succeed(EndedMillis, 0)
 )
 
