@@ -84,7 +84,7 @@ const commandFor = Effect.fnUntraced(function* (call: Call, subject: string, too
       [
         lastSeq(subject),
         lastOf([subjects.subscription(user), filters.registrationsOf(user)]),
-        // Whoever they are to: the erasure under way lacks those that came after it.
+        // Letters to anybody: the erasure under way lacks those that came after it.
         lastOf([subjects.broadcast("*", directToken), filters.drafts])
       ],
       { concurrency: "unbounded" }
