@@ -4,7 +4,6 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
-import { matchesWildcard } from "#basics/wildcard.ts"
 import { endOfHistory, foldRegistrationOf } from "#domain/history.ts"
 import { foldListOf } from "#domain/list-history.ts"
 import {
@@ -165,11 +164,7 @@ export const registrationsOf = Effect.fnUntraced(function* (
   }
 })
 
-/**
- * Each message of a subject, or of several, up to a moment, in parts. Reads one part ahead. With
- * each part nats-server 2.15 counts the messages that follow, and for that looks at each subject of
- * a filter: 150 ms for a million. Where a quarter of LOG is wanted, all of it is read instead.
- */
+/** Each message of a subject, or of several, up to a moment, in parts. Reads one part ahead. */
 const eachPart = Effect.fnUntraced(function* <E, R>(
   filter: string,
   { seq }: Cut,
@@ -177,17 +172,11 @@ const eachPart = Effect.fnUntraced(function* <E, R>(
 ) {
   const { following } = yield* EventLog
   const bounds = { limit: batchMax, bytesMax: batchBytesMax }
-  let isDense = false
-  const read = (from: number) =>
-    Effect.forkChild(following("log", isDense ? ">" : filter, { from, ...bounds }))
-  let next = yield* read(1)
-  for (let from = 1; ; ) {
-    const all = yield* Fiber.join(next)
-    const found = all.filter(({ subject }) => matchesWildcard(filter, subject))
-    const last = all.at(-1)?.seq ?? seq
-    isDense = found.length >= (last - from) / 4
-    from = last + 1
-    if (last < seq) next = yield* read(from)
+  const read = (from: number) => Effect.forkChild(following("log", filter, { from, ...bounds }))
+  for (let next = yield* read(1); ; ) {
+    const found = yield* Fiber.join(next)
+    const last = found.at(-1)?.seq ?? seq
+    if (last < seq) next = yield* read(last + 1)
     yield* each(found.filter((stored) => stored.seq <= seq))
     if (last >= seq) return
   }
