@@ -138,3 +138,26 @@ it("asking for a response on a subject that is stored get none", async () => {
   ] as const)
     assert.isNull(await jsm.streams.getMessage(stream, { last_by_subj }), last_by_subj)
 })
+
+/** A name in as many spellings as fit into a message: letters of both cases. */
+const spellingsBlock = (): string => {
+  const name = "x-authentication"
+  const letters = [...name].flatMap((letter, i) => (letter === "-" ? [] : [i]))
+  const lines = Array.from({ length: 2 ** letters.length }, (_, n) => {
+    const upper = new Set(letters.filter((_, bit) => (n >> bit) & 1))
+    return [...name].map((letter, i) => (upper.has(i) ? letter.toUpperCase() : letter)).join("")
+  })
+  const some = lines.slice(0, 50_000).map((line) => `${line}:\r\n`)
+  return `NATS/1.0\r\n${some.join("")}\r\n`
+}
+
+it("requests with a header in 50,000 spellings hold up no other", async () => {
+  const { nc, raw, service } = shared
+  const block = spellingsBlock()
+  for (let i = 0; i < 8; i++) {
+    raw.send("bellcast.api.billing.broadcasts", block, "{}", "_INBOX.spellings")
+    await raw.flush()
+  }
+  await nc.request("bellcast.api.billing.broadcasts", "{}", { timeout: 5_000 })
+  assert.equal((await call(service.url, "GET", "/__lbheartbeat__")).status, 200)
+})

@@ -117,10 +117,13 @@ const requestOf = (msg: Msg): MicroRequest => {
   const { data, subject } = msg
   const read = headersOf(msg)
   if (read === "malformed") return { subject, headers: read, body: data }
-  const headers = new Map<string, ReadonlyArray<string>>()
+  const headers = new Map<string, Array<string>>()
+  // Neither copies nor spreads them: one name may come in 50,000 spellings, or with as many values.
   for (const [given, values] of read) {
     const name = given.toLowerCase()
-    headers.set(name, [...(headers.get(name) ?? []), ...values])
+    const known = headers.get(name)
+    if (known === undefined) headers.set(name, [...values])
+    else for (const value of values) known.push(value)
   }
   return {
     subject,
