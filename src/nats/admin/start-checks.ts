@@ -21,7 +21,7 @@ import {
 } from "../connection/errors.ts"
 import { followerFaults, ifThere, isSameTime } from "../follower/checkpoint.ts"
 import { Buckets } from "../kv/bucket.ts"
-import { readOr } from "../kv/entries.ts"
+import { parsedValue, readOr } from "../kv/entries.ts"
 import { EventLog } from "../stream/event-log.ts"
 import { infoOf, isLaterForm } from "../stream/info.ts"
 import { readAll } from "../stream/pull.ts"
@@ -167,7 +167,8 @@ const newestOf = Effect.fnUntraced(function* (
       for (const msg of batch) {
         if (msg.data.length === 0 || msg.subject.endsWith(`.${metaKey}`)) continue
         const stream = sourceOf(bucket, msg.subject)
-        newest[stream] = Math.max(newest[stream]!, Number(msg.json<{ seq?: number }>().seq ?? 0))
+        const entry = parsedValue(msg.string()) as { readonly seq?: number } | null | undefined
+        newest[stream] = Math.max(newest[stream]!, Number(entry?.seq) || 0)
       }
   })
   return newest
