@@ -26,7 +26,9 @@ import {
   consumerExists,
   NoStorage,
   streamNotFound,
-  unavailable
+  unavailable,
+  wrongLastSequence,
+  wrongLastSequenceInFlight
 } from "../connection/errors.ts"
 import { neverExpires } from "../kv/bucket.ts"
 import { builtMillis } from "../kv/read-one.ts"
@@ -139,6 +141,8 @@ const ensureConsumer = async (jsm: JetStreamManager, stream: string, spec: Consu
  */
 const leaderRetries = 8
 
+const written = new Set<number>([wrongLastSequence, wrongLastSequenceInFlight])
+
 /** Writes the entry that every bucket has, into a bucket without one. */
 const ensureMeta = async ({ js }: Nats["Service"], bucket: BucketName, unbuilt: boolean) => {
   const headers = natsHeaders()
@@ -150,7 +154,8 @@ const ensureMeta = async ({ js }: Nats["Service"], bucket: BucketName, unbuilt: 
       { expect: { lastSubjectSequence: 0 }, headers, retries: leaderRetries }
     )
     .catch((error: unknown) => {
-      if (!(error instanceof JetStreamApiError)) throw error
+      // Another process is writing it, or has.
+      if (!(error instanceof JetStreamApiError && written.has(error.code))) throw error
     })
 }
 
