@@ -1,9 +1,9 @@
 // The folder of one embedded nats-server: its configuration, log and addresses, the login of its
 // only user, the address of the API beside it, and the lock that keeps a second server out.
 import { execFile } from "node:child_process"
-import { randomBytes } from "node:crypto"
+import { randomBytes, randomUUID } from "node:crypto"
 import { existsSync } from "node:fs"
-import { readdir, readFile, rm } from "node:fs/promises"
+import { link, readdir, readFile, rename, rm } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import * as Effect from "effect/Effect"
@@ -140,6 +140,19 @@ export const runsWith = async (pid: number, word: string, proc = "/proc"): Promi
  */
 const pidMillisMax = 500
 
+/** Removes a lock that a killed server left, unless another start has replaced it meanwhile. */
+const removeLock = async (lock: string, holder: string): Promise<void> => {
+  const aside = `${lock}.${randomUUID()}`
+  try {
+    await rename(lock, aside)
+  } catch {
+    // Another start has removed it.
+    return
+  }
+  if ((await readFile(aside, "utf8")) !== holder) await link(aside, lock).catch(() => {})
+  await rm(aside, { force: true })
+}
+
 /**
  * Waits until no server holds the folder: after its parent was killed, a server needs a moment to
  * end. False: it is still held after the timeout.
@@ -157,7 +170,7 @@ export const released = async (folder: Folder, timeoutMillis: number): Promise<b
       ? await runsWith(Number(holder), folder.lock)
       : now - withPidAt < pidMillisMax
     if (!isHeld) {
-      await rm(folder.lock, { force: true })
+      await removeLock(folder.lock, holder)
       return true
     }
     if (deadline.aborted) return false
