@@ -42,10 +42,11 @@ const startBusy = async () => {
       { name: "many", subscriptions: await push.subscribe(many) },
       { name: "news", subscriptions: await push.subscribe(slow, { script: ["slow 1000"] }) }
     ])
+  /** Several at once: where the machine is busy, one alone would wait for the push service. */
   const busy = async () => {
-    for (let n = 0; readyChildren(service) < processes - 1 && n < 20; n++) {
-      const id = await publish(service.url, "many", { n })
-      await finished(service.url, "many", id, 120_000)
+    for (let n = 0; readyChildren(service) < processes - 1 && n < 10; n++) {
+      const ids = await Promise.all([1, 2, 3].map((i) => publish(service.url, "many", { n, i })))
+      await Promise.all(ids.map((id) => finished(service.url, "many", id, 120_000)))
     }
     await until(
       () => Promise.resolve(readyChildren(service)),

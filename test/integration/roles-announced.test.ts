@@ -49,12 +49,12 @@ describe.concurrent("a role", { timeout: 180_000 }, () => {
     await using listener = await listen(nats.url)
     const worker = await startService({ natsUrl: nats.url, roles: "delivery,tally" })
     const of = (roles: string) => listener.heard.filter((each) => each.roles.join() === roles)
+    const all = "gateway,projection,fanout,delivery,tally"
     await until(
-      async () => of("delivery,tally"),
-      (found) => found.length > 1
+      async () => [of("delivery,tally").length, of(all).length] as const,
+      ([ofWorker, ofService]) => ofWorker > 1 && ofService > 0
     )
     const { process } = of("delivery,tally")[0]!
-    assert.isAbove(of("gateway,projection,fanout,delivery,tally").length, 0)
     assert.equal(await worker.stop(), 0)
     await until(
       async () => of(""),

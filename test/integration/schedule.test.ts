@@ -208,7 +208,8 @@ describe("a broadcast with a start", () => {
     await using push = await startPushService()
     const agent = push.subscribe()
     await join([service.url], "ended", [agent.subscription], 1, "ended")
-    const at = Date.now() + 4_000
+    // The start of a command takes seconds where the machine is busy.
+    const at = Date.now() + 8_000
     const later = new Date(at + 500).toISOString()
     const id = await schedule(service.url, "ended", new Date(at).toISOString())
     const { code } = await runCli(["broadcast", "cancel", id, "--nats", nats.url])
