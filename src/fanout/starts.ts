@@ -48,7 +48,10 @@ const isTooMany = Effect.fnUntraced(function* (stored: Stored, publisher: string
   return (yield* States).isFull(publisher)
 })
 
-/** A start that was stored, or refused because of another one, is heard of within this time. */
+/**
+ * A start that was stored, or refused because of another one, is heard of within this time. Where
+ * nothing is heard, the next wait is twice as long.
+ */
 const heardMillis = 50
 
 /** Starts that are appended at once: they are stored as one batch. */
@@ -64,13 +67,15 @@ export const startDue = Effect.gen(function* () {
 
 const startEach = Effect.gen(function* () {
   const states = yield* States
+  let hearsMillis = heardMillis
   while (true) {
     const now = yield* Clock.currentTimeMillis
     const scheduled = yield* states.scheduled
     const due = scheduled.filter(({ startsAt }) => startsAt <= now)
     yield* Effect.forEach(due, startOne, { concurrency: startsAtOnce, discard: true })
     const first = scheduled.reduce((least, { startsAt }) => Math.min(least, startsAt), Infinity)
-    const waitMillis = due.length > 0 ? heardMillis : Math.min(first - now, soonMillis)
+    const waitMillis = Math.min(due.length > 0 ? hearsMillis : first - now, soonMillis)
+    hearsMillis = due.length > 0 ? Math.min(2 * hearsMillis, soonMillis) : heardMillis
     yield* Effect.raceFirst(Effect.sleep(waitMillis), states.scheduling)
   }
 })
