@@ -234,10 +234,12 @@ const resultOfPush = Effect.fnUntraced(function* (
   return { target, result, permit: true }
 })
 
+/** Gives back the permit of one push. After a failure all are free already. */
+const releaseOne = (shard: OwnShard) => release(shard, Math.min(1, shard.permits))
+
 /** Leaves a push that was not sent. Fails with "late" if only its turn is lost. */
 const leaveWithdrawn = Effect.fnUntraced(function* (shard: OwnShard, turn: Turn) {
-  // After a failure all permits are free already.
-  yield* release(shard, Math.min(1, shard.permits))
+  yield* releaseOne(shard)
   if ((yield* States).orderOf(shard.job) === "send") return yield* Effect.fail("late" as const)
   turn.giveBack()
 })
@@ -251,15 +253,14 @@ const takePermit = Effect.fnUntraced(function* (shard: Sending, target: Target, 
   const permits = yield* Permits
   const { broadcast } = shard.job
   yield* permits.take(broadcast)
+  shard.permits += 1
   const checked = yield* checkProven(shard, target)
   const { isDraining } = yield* Draining
   const { orderOf } = yield* States
   const order = shard.failure !== undefined || isDraining() ? "wait" : orderOf(shard.job)
-  if (order === "send" && (checked._tag === "Failure" || (yield* turn.take))) {
-    shard.permits += 1
+  if (order === "send" && (checked._tag === "Failure" || (yield* turn.take)))
     return yield* Effect.fromResult(checked)
-  }
-  yield* permits.release(broadcast)
+  yield* releaseOne(shard)
   const why = { send: "late", cancel: "cancelled", wait: "stop", old: "stop" } as const
   return yield* Effect.fail(why[order])
 })
