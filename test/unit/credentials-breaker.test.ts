@@ -25,7 +25,7 @@ describe("the credentials breaker", () => {
   it("opens at the first refusal, once, and says when to come back", () => {
     const breaker = opened()
     assert.isAtMost(breaker.admit(of("b"), now + 1)!, now + 1 + openMillis)
-    assert.isFalse(breaker.passes(now + 1))
+    assert.strictEqual(breaker.stateAt(now + 1), "open")
     assert.deepEqual(breaker.refused(of("b"), now + 5), {
       until: now + 5 + openMillis,
       opens: false

@@ -47,8 +47,6 @@ describe("the state of a push service", () => {
 
   it("takes a mismatch for the subscription's with a proof, for ours without", () => {
     const pushService = pushServiceOf()
-    assert.isTrue(pushService.doubtsToken(credentials, now))
-    assert.isFalse(pushService.doubtsToken(mismatch, now), "every token names the same key")
     pushService.judge(accepted, push(0), 201, now)
     assert.deepEqual(pushService.judge(mismatch, push(1), 403, now).judged, {
       kind: "gone",

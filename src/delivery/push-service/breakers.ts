@@ -185,11 +185,6 @@ export class CredentialsBreaker {
     return Math.max(0, (this.#circuit.openUntil ?? now) - now)
   }
 
-  /** Whether the credentials may be tried at all: not open. */
-  passes(now: number): boolean {
-    return this.#circuit.stateAt(now) !== "open"
-  }
-
   /** Whether there was a 2xx within the last ten minutes. */
   proven(now: number): boolean {
     return now - this.#acceptedAt < provenMillis

@@ -131,14 +131,6 @@ export class PushService {
     this.#massGone.withdrawn(push)
   }
 
-  /**
-   * Whether a response may be due to a token gone bad: worth one try with a new one. A mismatch is
-   * not: every token names the same key.
-   */
-  doubtsToken({ reason }: ResponseResult, now: number): boolean {
-    return reason === "credentials" && this.#credentials.passes(now)
-  }
-
   /** Notes that no response came. The attempt counts; pushes wait if the breaker opens with it. */
   failed(reason: RetryReason, { sentAt, subscription }: Push, now: number): ReadonlyArray<Notice> {
     this.#remembered?.noteResponse(false)

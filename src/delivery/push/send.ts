@@ -199,9 +199,9 @@ const tryKeys = Effect.fnUntraced(function* (
   const { origin } = request.pushService
   let received = first
   for (const key of keys) {
-    const end = noTryAfter(request, received)
-    if (end !== undefined) return end
     request.headers["authorization"] = yield* vapid.authorization(origin, key)
+    const end = yield* endOf(request)
+    if (end !== undefined) return end
     received = yield* post(request)
     if (received.result.reason === "key-mismatch") continue
     if (received.result.kind === "delivered") yield* matched(request, key, received.at.at)
@@ -224,33 +224,41 @@ const matched = ({ target }: Request, vapidKey: string, at: number) =>
   ).pipe(Effect.ignore)
 
 const trySecond = Effect.fnUntraced(function* (request: Request, first: Received) {
-  const second = secondTryOf(request, first)
-  const end = noTryAfter(request, first)
-  if (second === undefined || end === "expired") return first
+  const second = secondTryOf(first)
+  if (second === undefined) return first
   const { headers, key, pushService } = request
   if (second === "without-topic") delete headers["topic"]
   if (second === "new-token") {
     const vapid = yield* Vapid
     const renewed = yield* vapid.renewed(pushService.origin, key, headers["authorization"]!)
-    // The breaker counts this refusal, and the next attempt has the new token.
-    if (renewed === undefined || end !== undefined) return first
+    if (renewed === undefined) return first
     headers["authorization"] = renewed
   }
+  const end = yield* endOf(request)
+  // The breaker counts a refusal, and the next attempt has the new token.
+  if (end === "expired" || (end === "late" && second === "new-token")) return first
   return end ?? (yield* post(request))
 })
 
-/** Returns the change for one second try; undefined: none. A 421 has closed its connection. */
-const secondTryOf = ({ pushService }: Request, { at, response, result }: Received) => {
+/**
+ * Returns the change for one second try; undefined: none. A refusal of the credentials may be due
+ * to a token gone bad; a mismatch is not: every token names the same key. A 421 has closed its
+ * connection.
+ */
+const secondTryOf = ({ response, result }: Received) => {
   if ("error" in response) return undefined
-  if (pushService.doubtsToken(result, at.monotonic)) return "new-token"
+  // Also where the refusals opened the breaker: its probes would come with the old token for hours.
+  if (result.reason === "credentials") return "new-token"
   if (result.reason === "bad-topic") return "without-topic"
   return response.status === 421 ? "other-connection" : undefined
 }
 
-const noTryAfter = ({ expiresAt, lastTryAt }: Request, { at }: Received): NoTry | undefined => {
-  if (at.at >= expiresAt) return "expired"
-  return at.monotonic > lastTryAt ? "late" : undefined
-}
+/** Asked once its token is there, for which a child waits. Undefined: another request may begin. */
+const endOf = ({ expiresAt, lastTryAt }: Request) =>
+  Effect.map(moment, ({ at, monotonic }): NoTry | undefined => {
+    if (at >= expiresAt) return "expired"
+    return monotonic > lastTryAt ? "late" : undefined
+  })
 
 const judge = Effect.fnUntraced(function* (received: Received, push: Push, waitedMillis: number) {
   const { report } = yield* PushServices
