@@ -7,6 +7,7 @@ import { Settings } from "#config"
 import { Consumers, keep } from "#nats/stream/consumer.ts"
 import { handleChange } from "./changes/changes.ts"
 import { Draining } from "./draining.ts"
+import { Elapsed } from "./elapsed.ts"
 import { Payloads } from "./jobs/payload.ts"
 import { Permits, PushMetrics } from "./jobs/record.ts"
 import { giveUpRetry, handleRetry, RetryPlaces, retriesAtOnce } from "./jobs/retry.ts"
@@ -32,6 +33,7 @@ const changesInFlight = 4
 /** Services that shards, retries and changes share. The last four serve the others, too. */
 const shared = Layer.mergeAll(
   Permits.layer,
+  Elapsed.layer,
   PushBatches.layer,
   RetryPlaces.layer,
   Payloads.layer,

@@ -7,6 +7,7 @@ import { States } from "#broadcasts/states.ts"
 import { Settings } from "#config"
 import { handleChange } from "#delivery/changes/changes.ts"
 import { beginRun } from "#delivery/changes/waiting-jobs.ts"
+import { Elapsed } from "#delivery/elapsed.ts"
 import { startHeader } from "#domain/broadcast-start.ts"
 import { startProgress } from "#domain/progress.ts"
 import { provision } from "#nats/admin/provision.ts"
@@ -61,7 +62,7 @@ it("reads for the line of a change only who published, and the counts", async ()
   })
   // No state is asked for: a start begins no run.
   const states = Layer.succeed(States, {} as States["Service"])
-  await run(program.pipe(Effect.provide(Layer.merge(Settings.layer, states))))
+  await run(program.pipe(Effect.provide(Layer.mergeAll(Settings.layer, Elapsed.layer, states))))
 })
 
 const broadcast = 7

@@ -16,6 +16,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import { type ChannelToken, decodeToken } from "#streams/tokens.ts"
+import { Elapsed } from "../elapsed.ts"
 import { postponedMillis, postponedMillisMax } from "../jobs/writes.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import { beginRun, endLost, endWaiting } from "./waiting-jobs.ts"
@@ -125,24 +126,24 @@ const expire = Effect.fnUntraced(function* (
 
 /** Appends jobs of a new run, and ends what is cancelled. Returns when to look again, if ever. */
 const carryOn = Effect.fnUntraced(function* (
-  { at, deliveryCount }: Delivery,
+  { at, deliveryCount, seq }: Delivery,
   change: StateChange & { readonly type: "broadcast.resumed" | "broadcast.cancelled" }
 ) {
   const { orderOf } = yield* States
   const { pushTimeoutMillis } = yield* Settings
   const settleMillis = attemptLimitsOf(pushTimeoutMillis).attemptMillis + recordedMillis
-  const now = yield* Clock.currentTimeMillis
+  const sinceChange = yield* (yield* Elapsed).since(`log ${seq}`, at)
   // After a resume, retries of its run may be under way at the cancellation.
   const { pausedAt = at, run, type } = change
   // Otherwise pauses and resumes that alternate would delay the changes of other broadcasts.
   const isOvertaken = () => type === "broadcast.resumed" && orderOf(change) !== "send"
-  const unsettledMillis = run === 0 ? 0 : pausedAt + settleMillis - now
+  const settledMillis = sinceChange - settleMillis
+  const unsettledMillis = run === 0 ? 0 : Math.min(0, pausedAt - at) - settledMillis
   if (run > 0) yield* beginRun(change, unsettledMillis <= 0, isOvertaken)
-  const settledMillis = now - at - settleMillis
   if (type === "broadcast.cancelled") {
     yield* endWaiting(change.broadcast)
     if (looksForLost(settledMillis, deliveryCount)) yield* endLost(change)
-  } else if (unsettledMillis <= 0 && now >= at + receivedMillis) return done
+  } else if (unsettledMillis <= 0 && sinceChange >= receivedMillis) return done
   const waits = [unsettledMillis, -settledMillis, postponedMillis(deliveryCount)]
   return later(Math.min(...waits.filter((millis) => millis > 0)))
 })

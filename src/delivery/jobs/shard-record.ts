@@ -1,7 +1,6 @@
 // Claims a shard: its outcomes in WORK say which worker has it. Records the results of one delivery
 // of its job, in batches, and proves by them that the shard is still this worker's.
 import type * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
@@ -13,6 +12,7 @@ import type { AppendConflict, NatsUnavailable } from "#nats/connection/errors.ts
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { UserToken } from "#streams/tokens.ts"
 import { removedData, type Target } from "../attempt.ts"
+import { Elapsed } from "../elapsed.ts"
 import { attemptLimitsOf } from "../push/transport/exchange.ts"
 import type { Audience } from "../recipients/audience.ts"
 import {
@@ -94,7 +94,8 @@ export const claimAgain = Effect.fnUntraced(function* (job: ShardJob, audience: 
   // A job of a later run is not the one that a worker may still have in hand.
   if (job.run !== undefined && isTaken) {
     const { pushTimeoutMillis } = yield* Settings
-    const age = (yield* Clock.currentTimeMillis) - past.at
+    const { since } = yield* Elapsed
+    const age = yield* since(`work ${past.seq}`, past.at)
     // A worker sends nothing more because of an outcome of this age.
     if (age < provenMillis + attemptLimitsOf(pushTimeoutMillis).attemptMillis)
       return "taken" as const
