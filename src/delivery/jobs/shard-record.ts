@@ -236,6 +236,11 @@ export const flushWhenDue = (shard: OwnShard) =>
     Effect.forever
   )
 
+/** Records what was sent before a push died: the next delivery would send it again. */
+export const flushSent = Effect.fnUntraced(function* (shard: OwnShard) {
+  while (shard.failure === undefined && shard.results.length > 0) yield* Effect.exit(flush(shard))
+})
+
 export const flushRest = Effect.fnUntraced(function* (shard: OwnShard) {
   while (shard.results.length > resultsMax) yield* flush(shard)
   yield* flush(shard, shard.left === 0 ? "final" : "released")

@@ -36,6 +36,7 @@ import {
   claimAgain,
   claimFirst,
   flushRest,
+  flushSent,
   flushWhenDue,
   isClaimed,
   isProven,
@@ -68,7 +69,7 @@ export const handleShard = Effect.fnUntraced(function* (delivery: Delivery) {
   const { endTurn, found } = yield* Effect.tapCause(
     admitted(job, payload.to),
     // A shard that cannot be read must not stop those behind it.
-    () => appendNext(job, false)
+    () => appendNext(job, job.rate !== undefined)
   )
   return yield* Effect.gen(function* () {
     if (isPausedOrOld(orderOf(job))) return yield* endPaused(delivery, job, isStored)
@@ -164,6 +165,7 @@ const sendPushes = Effect.fnUntraced(function* <R>(
   yield* Effect.forEach(todo, (target, i) => push(shard, target, i, begun(i)), options).pipe(
     Effect.andThen(Fiber.interrupt(flusher)),
     Effect.andThen(flushRest(shard)),
+    Effect.onError(() => flushSent(shard)),
     Effect.ensuring(Fiber.interrupt(flusher)),
     Effect.ensuring(Effect.suspend(() => release(shard, shard.permits)))
   )
