@@ -126,10 +126,12 @@ const attemptAndRecord = (
   const ready = Effect.fnUntraced(function* (turn: Turn, check: Check) {
     yield* (yield* Permits).take(job.broadcast)
     permitsTaken = 1
-    yield* Effect.andThen(checkNext(job, next), check).pipe(
-      Effect.timed,
-      Effect.repeat({ until: ([took]) => Duration.toMillis(took) < checksMillis })
+    const checked = Effect.map(
+      Effect.timed(Effect.andThen(checkNext(job, next), check)),
+      ([took]) => Duration.toMillis(took) < checksMillis
     )
+    // Others need its place and its permit: a push that waits for NATS gives them back.
+    if (!(yield* checked) && !(yield* checked)) return yield* Effect.fail("stop" as const)
     const { isDraining } = yield* Draining
     const { orderOf } = yield* States
     // Delivered again, the push of a cancelled broadcast ends unsent; that of a paused one waits.

@@ -199,17 +199,26 @@ export const presentTarget = Effect.fnUntraced(function* (
   job: RetryJob,
   { channels, users }: Recipients
 ) {
-  const buckets = yield* Buckets
   const user = job.user as UserToken
   const stored = yield* storedNow(user, job.subscription, job.generation)
   if (typeof stored === "string") return stored
   const target: Target = { user, id: job.subscription, stored }
   if (users.includes(user)) return target
-  for (const channel of channels) {
-    const place = yield* buckets.get("registrations", keys.registration(channel, user))
-    if (place?.value.on === true) return target
-  }
-  return "left" as const
+  const places = channels.map((channel) => keys.registration(channel, user))
+  return (yield* isRegistered(places)) ? target : ("left" as const)
+})
+
+/** Whether one of these registrations stands now. Many are read by two requests. */
+const isRegistered = Effect.fnUntraced(function* (
+  places: ReadonlyArray<ReturnType<typeof keys.registration>>
+) {
+  const buckets = yield* Buckets
+  const [place, ...others] = places
+  if (place === undefined) return false
+  if (others.length === 0) return (yield* buckets.get("registrations", place))?.value.on === true
+  const present = yield* buckets.revision("registrations")
+  const found = yield* buckets.getMany("registrations", places, present)
+  return found!.some(({ value }) => value.on)
 })
 
 /** Returns the subscription `id` of a user if it is the one that was stored by `generation`. */
