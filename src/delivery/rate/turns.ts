@@ -10,6 +10,7 @@ import { States } from "#broadcasts/states.ts"
 import { monotonicMillis } from "#clock/clocks.ts"
 import type { BroadcastRef } from "#domain/job.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { makeRateLimitedLog } from "#telemetry/rate-limited-log.ts"
 import { Draining } from "../draining.ts"
 import { intervalOf, Limit, type LimitedRef, reserve, unusedMillisMax } from "./limit.ts"
 
@@ -87,8 +88,9 @@ const attemptInTurn = Effect.fnUntraced(function* <A, E, R>(
   isRetry: boolean,
   attempt: (turn: Turn) => Effect.Effect<A, E, R>
 ) {
-  const limit = yield* limitOf(job)
   for (let isEarly = isRetry; ; isEarly = true) {
+    // Each time: one that nothing used for a while is forgotten.
+    const limit = yield* limitOf(job)
     if (yield* waits(job)) yield* wait(limit, isEarly)
     else limit.enter()
     const { leave, ...turn } = turnOf(limit)
@@ -200,13 +202,23 @@ const reserveFor = Effect.fnUntraced(function* (limit: Limit, count: number) {
     ),
     // The next step reads how many turns the other process has reserved.
     Effect.catchTag("AppendConflict", () => Effect.void),
-    Effect.catch(() =>
-      Effect.map(monotonicMillis, (now) => {
-        limit.reserveAt = now + unavailableMillis
+    // Also where the entry is no JSON: only a client of NATS writes such a one.
+    Effect.catchCause((cause) =>
+      Effect.andThen(
+        failedReservations({ broadcast: job.broadcast, cause }),
+        Effect.map(monotonicMillis, (now) => {
+          limit.reserveAt = now + unavailableMillis
+        })
+      )
+    ),
+    Effect.ensuring(
+      Effect.sync(() => {
+        limit.isReserving = false
       })
     )
   )
-  limit.isReserving = false
 })
+
+const failedReservations = makeRateLimitedLog("turns cannot be reserved", Effect.logWarning)
 
 const lead = Random.nextBetween(leadMillisMin, leadMillisMax)
