@@ -35,23 +35,23 @@ describe("a refusal", () => {
       ...some.map((user) => [1, refusedOf(user)] as const),
       ...users.map((user) => [1, acceptedOf(user)] as const)
     )
-    for (const user of some) assert.equal(made.proofOf(1, refusedOf(user)), "compared")
+    for (const user of some) assert.equal(made.proofOf(1, refusedOf(user), 0), "compared")
   })
 
   it("lasts where its subscription is the only one of two broadcasts", () => {
-    assert.isUndefined(endings(only[0]).proofOf(1, refusedOf("a")))
-    assert.equal(endings(...only).proofOf(2, refusedOf("a")), "lasting")
+    assert.isUndefined(endings(only[0]).proofOf(1, refusedOf("a"), 0))
+    assert.equal(endings(...only).proofOf(2, refusedOf("a"), 0), "lasting")
   })
 
   it("does not last where another subscription was refused, or accepted long ago", () => {
     const others = [refusedOf("b"), acceptedOf("b")]
     for (const other of others) {
       const made = endings([0, other], ...only)
-      assert.isUndefined(made.proofOf(2, refusedOf("a", 11 * minute)))
+      assert.isUndefined(made.proofOf(2, refusedOf("a"), 11 * minute))
     }
   })
 
   it("of the TTL does not last: that is the same for all of a broadcast", () => {
-    assert.isUndefined(endings(...only).proofOf(2, refusedOf("a", 0, "bad-ttl")))
+    assert.isUndefined(endings(...only).proofOf(2, refusedOf("a", 0, "bad-ttl"), 0))
   })
 })

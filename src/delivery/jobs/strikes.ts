@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeRoom } from "#basics/bounded.ts"
-import { monotonicMillis } from "#clock/clocks.ts"
+import { type Moment, moment, monotonicMillis, monotonicOf } from "#clock/clocks.ts"
 import { Settings } from "#config"
 import type { BroadcastRef } from "#domain/job.ts"
 import { type PushResult, pushKey } from "#domain/outcome.ts"
@@ -75,7 +75,7 @@ const against = Effect.fnUntraced(function* (
   const { result, target } = each
   if (target.stored.suspended !== undefined) return true
   const { metrics, proofOf } = yield* Evidence
-  const proof = proofOf(ref, each, cause)
+  const proof = proofOf(ref, each, cause, yield* moment)
   if (proof === undefined) return true
   const { strikeIntervalMillis } = yield* Settings
   const intervalMillis = strikeIntervalMillis * (proof === "lasting" ? lastingIntervals : 1)
@@ -109,7 +109,7 @@ const makeEvidence = Effect.gen(function* () {
     count: ({ broadcast }: BroadcastRef, { result, target }: Recorded, now: number): void => {
       if (result.fate === "retrying" || counted.has(result)) return
       counted.add(result)
-      if (result.fate === "delivered") deliveredAt = Math.max(deliveredAt, result.at)
+      if (result.fate === "delivered") deliveredAt = now
       endingsOf(target).count(broadcast, result, now)
     },
 
@@ -117,18 +117,22 @@ const makeEvidence = Effect.gen(function* () {
     proofOf: (
       ref: BroadcastRef,
       { result, target }: Recorded,
-      cause: StrikeReason
+      cause: StrikeReason,
+      now: Moment
     ): Proof | undefined => {
       // The settings forbid the endpoint: that needs no proof.
       if (cause === "endpoint-not-allowed") return "unreachable"
       const those = endingsOf(target)
       if (those.mostStrike) return undefined
-      const proof = isRequestRefusal(cause) ? those.proofOf(ref.broadcast, result) : "unreachable"
+      const { monotonic } = now
+      const proof = isRequestRefusal(cause)
+        ? those.proofOf(ref.broadcast, result, monotonic)
+        : "unreachable"
       if (proof === "compared" || proof === undefined) return proof
       // Without a response, our own network may be at fault, unless a push was delivered since.
       const isReached =
-        deliveredAt >= ref.acceptedAt ||
-        (result.status !== undefined && result.at - deliveredAt < deliveredMillis)
+        deliveredAt >= monotonicOf(now, ref.acceptedAt) ||
+        (result.status !== undefined && monotonic - deliveredAt < deliveredMillis)
       return isReached ? proof : undefined
     }
   }
@@ -173,7 +177,7 @@ export class Endings {
     const cause = strikeOf(result)
     this.#most.add(1, cause === undefined ? 0 : 1, now)
     if (result.fate === "delivered") {
-      this.#acceptedAt = Math.max(this.#acceptedAt, result.at)
+      this.#acceptedAt = now
       this.#of(broadcast).accepted += 1
     } else if (isRequestRefusal(cause)) {
       const compared = this.#of(broadcast)
@@ -183,10 +187,13 @@ export class Endings {
     }
   }
 
-  /** Returns how a refusal of a request speaks against its subscription; undefined: not at all. */
-  proofOf(broadcast: number, result: PushResult): "compared" | "lasting" | undefined {
+  /**
+   * Returns how a refusal of a request speaks against its subscription; undefined: not at all.
+   * `now`: by the monotonic clock, as in `count`.
+   */
+  proofOf(broadcast: number, result: PushResult, now: number): "compared" | "lasting" | undefined {
     const name = pushKey(result.user, result.subscription)
-    if (this.#isRefusedAlone(broadcast, name, result)) return "compared"
+    if (this.#isRefusedAlone(broadcast, name, result, now)) return "compared"
     return result.reason !== "bad-ttl" && this.#isOnlyOne(name) ? "lasting" : undefined
   }
 
@@ -196,13 +203,13 @@ export class Endings {
    * person has no others: it is compared with those of other broadcasts, but for its TTL, which is
    * that of the broadcast.
    */
-  #isRefusedAlone(broadcast: number, name: string, { at, reason }: PushResult): boolean {
+  #isRefusedAlone(broadcast: number, name: string, { reason }: PushResult, now: number): boolean {
     const { accepted, refused } = this.#compared.get(broadcast) ?? { accepted: 0, refused: 0 }
     if (accepted > refused) return true
     for (const { accepted, refused, refusedOnes } of this.#compared.values())
       if (accepted > refused && refusedOnes.has(name)) return true
     const isOnlyPush = accepted === 0 && refused <= 1
-    return isOnlyPush && reason !== "bad-ttl" && at - this.#acceptedAt < deliveredMillis
+    return isOnlyPush && reason !== "bad-ttl" && now - this.#acceptedAt < deliveredMillis
   }
 
   /**
