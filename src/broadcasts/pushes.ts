@@ -77,16 +77,17 @@ const resultsIn = ({ message, seq }: Stored): ReadonlyArray<Found> =>
     ? message.results.map((result, i) => ({ place: { seq, i }, result }))
     : []
 
-/** The outcomes of the shards with the pushes; undefined: the broadcast is not planned. */
+/** The outcomes of the shards with the pushes: of all, where WORK has dropped the plan already. */
 const filterOf = Effect.fnUntraced(function* (
   { channel, stored: { seq } }: Origin,
   user: UserToken | undefined
 ) {
-  if (user === undefined) return filters.shardOutcomesIn(channel, seq)
+  const all = filters.shardOutcomesIn(channel, seq)
+  if (user === undefined) return all
   const plan = (yield* (yield* EventLog).last("work", subjects.plan(channel, seq)))?.message
   return plan?.type === "plan"
     ? subjects.shardOutcome(channel, seq, shardOf(user, plan.depth))
-    : undefined
+    : all
 })
 
 /** A push that was tried again has later outcomes under a subject of its own. */
@@ -121,7 +122,6 @@ export const listPushes = Effect.fnUntraced(function* (
   const log = yield* EventLog
   const rows: Array<PushResult> = []
   const filter = yield* filterOf(origin, user)
-  if (filter === undefined) return { rows, next: undefined }
   let from = begin
   for (let reads = 0; reads < readsMax; reads++) {
     const bounds = { from: from.seq, limit: messagesAtOnce }
