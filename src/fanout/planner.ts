@@ -154,8 +154,11 @@ const reject = Effect.fnUntraced(function* (
 })
 
 /** Rejects a broadcast on which the planner dies again and again. */
-const giveUp = ({ seq, subject }: Delivery, reason: string) =>
-  reject({ seq: parseState(subject) ?? seq, subject }, reason)
+const giveUp = Effect.fnUntraced(function* ({ seq, subject }: Delivery, reason: string) {
+  const broadcast = parseState(subject) ?? seq
+  const stored = yield* (yield* EventLog).at("log", broadcast)
+  return yield* reject(stored ?? { seq: broadcast, subject }, reason)
+})
 
 /** The registrations and the named users; undefined: nobody is to get the broadcast. */
 const peopleOf = Effect.fnUntraced(function* (to: Recipients | undefined) {
