@@ -1,7 +1,6 @@
 // Which old messages of a user's subscriptions nothing rests on any more, in an order in which they
 // may be deleted one by one: after each, LOG is a history with the same outcome. What is not
 // certain to be unneeded stays. Pure.
-import { comesBack } from "./erasure.ts"
 import { dayMillis, type Past } from "./history.ts"
 import type { Marks, SubscriptionCommand } from "./subscription/command.ts"
 import { withMarks } from "./subscription/owners.ts"
@@ -44,8 +43,8 @@ export const foldListOf =
     const { message, seq } = past
     if (rejected.has(seq) || !message.type.startsWith("subscription."))
       return passOverInList(list, seq)
-    // As the projector does.
-    if (isBlank(list) && !comesBack(message)) return list
+    // As the projector does where nobody was erased.
+    if (isBlank(list) && message.type !== "subscription.put") return list
     return evolveList(withMarks(list, marks?.get(seq)), message as SubscriptionCommand, seq)
   }
 type Fold = ReturnType<typeof foldListOf>

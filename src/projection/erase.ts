@@ -64,7 +64,7 @@ export const loadErasure = Effect.fnUntraced(function* (
 })
 
 export const foldErasure = (sets: Sets, { by, key, stored, user }: Erase): void => {
-  const { endpoints, foldedUpTo, isLive, lists, owners } = sets
+  const { emptied, endpoints, foldedUpTo, isLive, lists, owners } = sets
   const { at, seq } = stored
   const pages = new Set<EntryKey<"endpointOwners">>()
   for (const hash of endpoints.get(seq) ?? []) {
@@ -77,6 +77,7 @@ export const foldErasure = (sets: Sets, { by, key, stored, user }: Erase): void 
     pages.add(pageKey)
   }
   const list = lists.get(key)
+  emptied.add(key)
   if (!isLive) {
     lists.remove(key)
     return

@@ -57,14 +57,21 @@ const refusalOf = (
   return isPageFull(sets, step) ? sharedIsFull : undefined
 }
 
+/**
+ * Whether a command of a user of whom nothing is known was decided before an erasure, or is a fact
+ * that a worker appended since. A history may begin with a put that restores or renews, too.
+ */
+const isLate = ({ emptied, late }: Sets, { command, key, stored: { seq } }: Of<"list">): boolean =>
+  command.type !== "subscription.put" ||
+  (!comesBack(command) && (emptied.has(key) || late.has(seq)))
+
 const foldIntoList = (sets: Sets, step: Of<"list">): Fact | undefined => {
   const { lists } = sets
   const { command, key } = step
   const { seq } = step.stored
   const before = withMarks(lists.get(key) ?? emptyList, sets.marks.get(seq))
-  // Decided before the user was erased, or a fact that a worker appended since. Nothing of the user
-  // must be left.
-  if (isBlank(before) && command.type !== "malformed" && !comesBack(command)) {
+  // Nothing of an erased user must be left.
+  if (isBlank(before) && command.type !== "malformed" && isLate(sets, step)) {
     note(sets, { seq, after: seq })
     return undefined
   }

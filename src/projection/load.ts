@@ -1,10 +1,12 @@
 // Loads what the steps of a part change into the caches of the projector.
 import * as Effect from "effect/Effect"
+import { comesBack } from "#domain/erasure.ts"
 import {
   evolveRegistration,
   passOverInRegistration,
   type Registration
 } from "#domain/registration.ts"
+import { emptyList, isBlank } from "#domain/subscription/subscription.ts"
 import type { Facts } from "#nats/follower/facts.ts"
 import type { WriteBackCache } from "#nats/kv/write-back-cache.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -122,9 +124,26 @@ const loadList = Effect.fnUntraced(function* (
   const pages = yield* owners.load(endpoints.map(keys.endpointOwners))
   const former = formerOwner(sets, step)
   const others = former === undefined ? 0 : yield* lists.load([keys.subscriptions(former)])
+  if (yield* isAfterErasure(sets, step)) sets.late.add(stored.seq)
   const isEarlier = hash !== undefined && stored.seq <= sets.foldedUpTo
   if (isEarlier && (yield* facts.isRecorded(subjects.rejected(stored.seq)))) refused.add(stored.seq)
   return own + pages + others
+})
+
+/**
+ * Whether a put that restores or renews finds nothing of its user because of an erasure. A rebuild
+ * knows it from LOG, which has the command of an erasure until that is done.
+ */
+const isAfterErasure = Effect.fnUntraced(function* (
+  { isLive, lists, log }: Sets,
+  { command, key, stored: { seq }, user }: Extract<Step, { kind: "list" }>
+) {
+  const mayBe = isLive && command.type === "subscription.put" && !comesBack(command)
+  if (!mayBe || !isBlank(lists.get(key) ?? emptyList)) return false
+  const about = yield* log.lastOf("log", [subjects.erase(user), subjects.erased(user)])
+  return about.some(({ message, seq: at }) =>
+    message.type === "user.erased" ? message.command < seq && seq < at : at < seq
+  )
 })
 
 const loadStep = (sets: Sets, facts: Facts, step: Step) => {

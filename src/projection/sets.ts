@@ -93,6 +93,10 @@ export interface Sets {
   areMoreUnused: boolean
   /** Sequences of puts that an earlier term rejected, by a fact in LOG, which decided with more. */
   readonly refused: Set<number>
+  /** Sequences of puts that were decided before their user was erased, and stored after it. */
+  readonly late: Set<number>
+  /** Lists that an erasure emptied: of this part, or of all that a rebuild has read. */
+  readonly emptied: Set<EntryKey<"subscriptions">>
   /**
    * By sequence of a command: what LOG says was another user's when it was folded. Empty in a
    * service: an erasure waits for the checkpoint, so no term folds a command again once the put of
@@ -156,6 +160,8 @@ export const makeSets = Effect.fnUntraced(function* (
     unusedMax: isLive ? yield* UnusedMax : Number.POSITIVE_INFINITY,
     areMoreUnused: false,
     refused: new Set(),
+    late: new Set(),
+    emptied: new Set(),
     marks: marks ?? new Map(),
     endpoints: new Map(),
     erasures: yield* Queue.dropping<Erasure>(erasuresMax),
@@ -225,6 +231,8 @@ export const write = Effect.fnUntraced(function* (sets: Sets, what: "flush" | "r
   ])
   yield* each(sets, what, ["channels", "counts"])
   sets.refused.clear()
+  sets.late.clear()
+  if (sets.isLive) sets.emptied.clear()
   sets.endpoints.clear()
   if (unblockCounted(sets)) yield* sets.registrations.flush
 })

@@ -60,7 +60,10 @@ const appendWish = Effect.fnUntraced(function* (
       body: { user: name, removed }
     })
   }
-  const replaces = { replaces: { id: endpointHash(endpointOf(other)), lastModified: at } }
+  const renewal = other > 1 ? { renewal: "r".repeat(43) } : {}
+  const replaces = {
+    replaces: { id: endpointHash(endpointOf(other)), lastModified: at, ...renewal }
+  }
   const data = {
     endpoint: endpointOf(subscription),
     keys: { auth: "a", p256dh: "p" }

@@ -76,6 +76,16 @@ describe("the subscriptions of a user", () => {
     assert.deepEqual(sequencesOf([messages[0]!, put(2, 1)], 9_000), [])
   })
 
+  it("need nothing from before a renewal once it is old, nor before a restored one", () => {
+    const renewal = (seq: number, n: number) =>
+      put(seq, n, {
+        replaces: { id: idOf(n - 1), lastModified: seq * 1_000, renewal: "r".repeat(43) }
+      })
+    assert.deepEqual(sequencesOf([put(1, 1), renewal(2, 2), renewal(3, 3)], 9_000), [1, 2])
+    const restored = put(3, 1, { restored: true })
+    assert.deepEqual(sequencesOf([put(1, 1), gone(2, 1, 1), restored], 9_000), [1, 2])
+  })
+
   it("are gone altogether once nothing of them is left", () => {
     const messages = [put(1, 1), put(2, 1), gone(3, 1, 1)]
     const { forgotten, seqs } = unneededOfUser({ messages, rejected: none, before: 9_000 })
