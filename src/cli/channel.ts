@@ -35,7 +35,7 @@ import { shownBroadcasts } from "./broadcast.ts"
 import { frugally } from "./nats/frugal.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
 import { argument, jsonFlag, limitFlag, named } from "./terminal/input.ts"
-import { failed, printMore, printRows, shellWord, tableOr } from "./terminal/output.ts"
+import { counted, failed, printMore, printRows, shellWord, tableOr } from "./terminal/output.ts"
 
 /** All channels, the largest first. Reads the whole bucket. */
 const channels = Effect.gen(function* () {
@@ -174,9 +174,7 @@ const olderOf = ({ at, broadcasts, id }: ShownChannel): string => {
 /** LOG does not say any more whether somebody who was erased was on the channel. */
 const withoutErased = ({ erased_since: erased = 0 }: ShownChannel): string => {
   if (erased === 0) return ""
-  const who =
-    erased === 1 ? "1 user of the service who was" : `${erased} users of the service who were`
-  return `; of ${who} erased since, LOG no longer says it`
+  return `; LOG no longer says it of ${counted(erased, "user")} of the service erased since`
 }
 
 /** Members are printed in parts, each of which waits for the terminal. */

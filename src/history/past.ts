@@ -55,7 +55,7 @@ type Cut = Pick<Moment, "seq">
 
 /**
  * The moment of a time, in milliseconds since the epoch. `days`: how long the history is. Fails
- * with NotInHistory for a time to come, and for one before the history.
+ * with NotInHistory for a time to come, and for one before the history or before LOG.
  */
 export const momentAt = Effect.fnUntraced(function* (at: number, days: number) {
   const { firstSince } = yield* EventLog
@@ -65,8 +65,13 @@ export const momentAt = Effect.fnUntraced(function* (at: number, days: number) {
   const deleted = (yield* readHistoryPlace).historyFrom
   const historyFrom = Math.max(endOfHistory(now, days), deleted)
   yield* demandInHistory(at, historyFrom)
-  const last = (yield* streamState(streams.log))?.lastSeq ?? 0
-  const seq = ((yield* firstSince("log", at)) ?? last + 1) - 1
+  const { firstAt = now, lastSeq = 0 } = (yield* streamState(streams.log)) ?? {}
+  // What was true before is in no message: an empty answer would say that nobody was there.
+  if (at < firstAt)
+    return yield* new NotInHistory({
+      message: `LOG begins at ${new Date(firstAt).toISOString()}: give that time or a later one`
+    })
+  const seq = ((yield* firstSince("log", at)) ?? lastSeq + 1) - 1
   const moment: Moment = { seq, at, historyFrom }
   return moment
 })

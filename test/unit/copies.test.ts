@@ -28,7 +28,7 @@ const lookAt = (
         created: "",
         ts: "",
         config: { max_bytes: 1, num_replicas: replicas },
-        state: { messages: 0, bytes: 0, first_seq: 1, last_seq: 0 },
+        state: { messages: 0, bytes: 0, first_seq: 1, first_ts: "", last_seq: 0 },
         ...(cluster && { cluster })
       }
     ]

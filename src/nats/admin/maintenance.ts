@@ -44,6 +44,8 @@ export interface StreamState {
   /** Of the first message that is left; without any, one more than `lastSeq`. */
   readonly firstSeq: number
   readonly lastSeq: number
+  /** When the first message that is left was stored, in milliseconds since the epoch. */
+  readonly firstAt: number
   readonly replicas: number
   /** The form of what it stores (`storedForm`). Undefined: made by no version of Bellcast. */
   readonly form: string | undefined
@@ -61,6 +63,7 @@ const stateOf = Effect.fnUntraced(function* (name: string) {
     bytesMax: config.max_bytes,
     firstSeq: state.first_seq,
     lastSeq: state.last_seq,
+    firstAt: Date.parse(state.first_ts),
     replicas: config.num_replicas,
     form: config.metadata?.[formKey],
     making: config.metadata?.[makingKey]

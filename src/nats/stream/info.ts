@@ -56,6 +56,7 @@ export interface StreamInfo {
     readonly bytes: number
     /** Of an empty stream one more than the last. */
     readonly first_seq: number
+    readonly first_ts: string
     readonly last_seq: number
   }
 }
