@@ -338,7 +338,7 @@ export const auditCommand = Command.make(
       description: "Whether the broadcast of 14:05 reached Anna"
     },
     {
-      command: "bellcast audit --user openid:anna --at 2026-05-31 --since 2026-05-01",
+      command: "bellcast audit --user openid:anna --at 2026-06-01 --since 2026-05-01",
       description: "What Anna should have got in May, and why"
     }
   ])

@@ -66,7 +66,7 @@ it("documents call the value of a flag as --help does", () => {
 
 /** A value that a flag with this placeholder must refuse, and how. */
 const refused: Readonly<Record<string, readonly [value: string, message: RegExp]>> = {
-  TIME: ["90d", /Expected a time, got 90d/],
+  TIME: ["90d", /Expected a time such as .*, got 90d/],
   SPAN: ["2026-11-23", /Expected a span .* got 2026-11-23/]
 }
 /** What a verb needs before it looks at the flag. */

@@ -105,16 +105,16 @@ const timeIn = (text: string): Option.Option<Time> => {
 /** The zone of this machine: `TZ`, or what the system is set to. */
 const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
 
+const timeForms = "2026-11-23, 2026-11-23T14:05Z, or 14:05"
+
 /**
  * A flag with a time. The command prints how it read one without an offset: the zone of a container
  * is rarely that of the person. `when`: `to come` refuses a time of today that is over.
  */
 export const timeFlag = (name: string, description: string, when: "any" | "to come" = "any") =>
   named(name, "TIME").pipe(
-    Flag.withDescription(
-      `${description}: 2026-11-23, 2026-11-23T14:05Z, or 14:05 of today in the zone of this machine`
-    ),
-    Flag.filterMap(timeIn, (text) => `Expected a time, got ${text}`),
+    Flag.withDescription(`${description}: ${timeForms} of today in the zone of this machine`),
+    Flag.filterMap(timeIn, (text) => `Expected a time such as ${timeForms}, got ${text}`),
     Flag.filter(
       ({ date, isToday }) => when === "any" || !isToday || date.getTime() > Date.now(),
       ({ text }) => `Expected a time to come: ${text} of today is over. Name the day, too`
