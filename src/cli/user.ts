@@ -6,13 +6,9 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { scheduledBroadcasts } from "#broadcasts/states.ts"
-import { publisherOf } from "#domain/broadcast.ts"
-import { type Drafts, formIn } from "#domain/draft.ts"
 import type { ErasedLine } from "#domain/erasure.ts"
-import { type Draft, draftIn, draftsOf } from "#gateway/drafts/form.ts"
 import { deviceOf, personOf } from "#gateway/users/user.ts"
-import { channelsOfUserAt, erasedAfter, grantsAt, listsOf, type Moment } from "#history/past.ts"
+import { channelsOfUserAt, erasedAfter, listsOf, type Moment } from "#history/past.ts"
 import type { User } from "#identity/identity.ts"
 import { streamState } from "#nats/admin/maintenance.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
@@ -26,6 +22,7 @@ import { eraseAll } from "./nats/erase.ts"
 import { type Erased, erasedText, erasureSince, outcomesUntil } from "./nats/erased.ts"
 import { demandLog } from "./nats/log.ts"
 import { natsFlags, onNats, showOneAt } from "./nats/on-nats.ts"
+import { grantsNaming, type Rest, restOf, shownRest } from "./nats/user-rest.ts"
 import { userGiven, userGivenHelp } from "./nats/users.ts"
 import { argument, jsonFlag, named } from "./terminal/input.ts"
 import {
@@ -38,24 +35,15 @@ import {
   tableOr
 } from "./terminal/output.ts"
 
-/** The rights by grants that name a user; undefined: only the pseudonym is known. */
-const grantsOf = Effect.fnUntraced(function* ({ id, user }: User, moment: Pick<Moment, "seq">) {
-  if (id === user) return undefined
-  return [...(yield* grantsAt(undefined, moment))].flatMap(
-    ([token, { principals, registrars }]) => {
-      const channel = decodeToken(token) ?? token
-      return [
-        ...(principals.includes(id) ? [{ channel, right: "publish" as const }] : []),
-        ...(registrars.includes(id) ? [{ channel, right: "register" as const }] : [])
-      ]
-    }
+/** The rights by grants that name a user; undefined: see `grantsNaming`. */
+const rightsOf = (user: User, { seq }: Pick<Moment, "seq">) =>
+  Effect.map(grantsNaming([user], seq), (grants) =>
+    grants?.map(({ channel, right }) => ({ channel, right }))
   )
-})
-
-type Grants = Effect.Success<ReturnType<typeof grantsOf>>
+type Grants = Effect.Success<ReturnType<typeof rightsOf>>
 
 const mayText = (grants: Grants): string => {
-  if (grants === undefined) return "is not known of a pseudonym"
+  if (grants === undefined) return "is not known of a pseudonym without the user id secret"
   const all = grants.map(({ channel, right }) => `${right} on ${printable(channel)}`).join(", ")
   return `${all === "" ? "no grant names the user" : all}; groups and settings may say more`
 }
@@ -66,7 +54,7 @@ const personNow = Effect.fnUntraced(function* (given: string) {
   // No list waits for its turn in the process of a command, so none is refused.
   const { isMore, person } = yield* Effect.catchTag(personOf(user), "Refused", Effect.die)
   const seq = (yield* streamState(streams.log))?.lastSeq ?? 0
-  const grants = yield* grantsOf(user, { seq })
+  const grants = yield* rightsOf(user, { seq })
   return {
     ...{ ...person, pseudonym: user.user, ...(yield* erasureSince(user.user, 0)) },
     ...(isMore && { more_pushes: true }),
@@ -143,7 +131,7 @@ const personAt = Effect.fnUntraced(function* ({ id, user }: User, moment: Moment
     id: decodeToken(channel) ?? channel,
     since
   }))
-  const grants = yield* grantsOf({ id, user }, moment)
+  const grants = yield* rightsOf({ id, user }, moment)
   const isErased = (yield* erasedAfter(user, moment)) !== undefined
   return {
     ...{ id, pseudonym: user, at: moment.at, ...(isErased && (yield* erasureSince(user, 0))) },
@@ -168,15 +156,14 @@ const shownPastDevices = {
 }
 
 const pastText = (person: Effect.Success<ReturnType<typeof personAt>>): string => {
-  const { at, channels, devices, grants } = person
+  const { at, channels, devices, erased, grants } = person
+  const tables = [tableOr(channels, shownChannels), tableOr(devices, shownPastDevices)]
   return [
     ...headOf(person),
     `at         ${isoOf(at)}`,
     `may        ${mayText(grants)}`,
-    "",
-    tableOr(channels, shownChannels),
-    "",
-    tableOr(devices, shownPastDevices)
+    // Of an erased user nobody knows which there were.
+    ...(erased === undefined ? tables.flatMap((each) => ["", each]) : [])
   ].join("\n")
 }
 
@@ -198,28 +185,17 @@ const userShow = showOneAt({
   }
 })
 
-/** A thing that an erasure leaves, and how that ends. */
-interface Rest {
-  readonly what: string
-  /** A command, or a time. */
-  readonly end: string
-}
-
-const shownRest = {
-  heading: ["STAYS", "ENDS BY"],
-  cellsOf: ({ end, what }: Rest) => [what, end],
-  none: ""
-}
-
 /** The answer after an erasure. */
 const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Stored) {
   const { id, user } = given
   const until = isoOf(outcomesUntil(at))!
   const rows: ReadonlyArray<Rest> = [
     { what: "outcomes of pushes, and looks, under the pseudonym", end: `expiring until ${until}` },
-    ...grantsLeft(id, yield* grantsOf(given, { seq })),
-    ...(yield* scheduledLeft(id)),
-    ...(yield* draftsLeft(given))
+    ...(yield* restOf([given], seq)),
+    {
+      what: "what the user published, or others got, too; who had a right",
+      end: `bellcast export FILE --user ${shellWord(id)} --all shows it`
+    }
   ]
   return [
     `erased     ${printable(id)}`,
@@ -230,61 +206,20 @@ const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Store
   ].join("\n")
 })
 
-const grantsLeft = (id: string, grants: Grants): ReadonlyArray<Rest> =>
-  grants === undefined
-    ? [{ what: "grants, which are not known of a pseudonym", end: "bellcast permissions list" }]
-    : grants.map(({ channel, right }) => {
-        const flag = right === "register" ? " --register" : ""
-        const place = `${shellWord(channel)} ${shellWord(id)}`
-        return {
-          what: `grant: ${right} on ${channel}`,
-          end: `bellcast permissions revoke ${place}${flag}`
-        }
-      })
-
-const scheduledLeft = (id: string) =>
-  Effect.map(scheduledBroadcasts, (found) =>
-    found
-      .filter(({ source, stored: { header } }) => publisherOf(source, header) === id)
-      .map(({ stored: { seq } }) => ({
-        what: `broadcast ${seq} of the user, scheduled`,
-        end: `bellcast broadcast cancel ${seq}`
-      }))
-  )
-
-/** Drafts of the user's own, and those of others that name the user. */
-const draftsLeft = Effect.fnUntraced(function* ({ id, user }: User) {
-  const last = new Map<string, Draft | undefined>()
-  yield* (yield* EventLog).scan("log", [filters.drafts], (stored) => {
-    last.set(stored.subject, draftIn(stored))
-  })
-  const found = [...last.values()].filter((draft) => draft !== undefined)
-  const of = found.filter(({ content: { to }, user: author }) => {
-    const named = [...(to?.users ?? []), ...(to?.except_users ?? [])]
-    return author === user || named.includes(id) || named.includes(`pseudonym:${user}`)
-  })
-  // LOG has the last form of a draft that is over until the projector deletes it.
-  const left = yield* Effect.filter(of, (draft) =>
-    Effect.map(draftsOf(draft.user), (index) => index !== undefined && isIn(index, draft))
-  )
-  return left.map(
-    (draft): Rest => ({
-      what: `draft ${draft.id} ${draft.user === user ? "of the user" : "that names the user"}`,
-      end: `bellcast draft delete ${draft.id}`
-    })
-  )
-})
-
-const isIn = (index: Drafts, { id, seq }: Draft): boolean => formIn(index, id) === seq
-
 /** Erases again whom LOG, which a backup has, does not know as erased. */
 const repeat = Effect.fnUntraced(function* (file: string) {
   yield* demandLog
   const { asked, lost, users } = yield* Effect.catchTag(readErased(file), "ListFault", (fault) =>
     Effect.fail(failedBy(fault))
   )
-  yield* eraseAll(lost, asked)
+  const facts = yield* eraseAll(lost, asked)
   yield* Console.log(`${lost.length} of ${users.length} erasures were repeated`)
+  const seq = Math.max(0, ...facts.map((fact) => fact.seq))
+  const rows = yield* restOf(
+    lost.map((user) => ({ id: user, user })),
+    seq
+  )
+  if (rows.length > 0) yield* Console.log(`\n${tableOr(rows, shownRest)}`)
 })
 
 const userErase = Command.make(

@@ -201,8 +201,11 @@ describe("--at", { timeout: 120_000 }, () => {
     assert.deepEqual([now.devices, now.channels, now.grants], [[], [], []])
     const { stdout } = await run("user", "show", anna, "--at", may)
     assert.match(stdout, /may {8}publish on news; groups and settings may say more/)
-    const byPseudonym = await run("user", "show", tokenOf("user0"), "--at", may)
-    assert.match(byPseudonym.stdout, /may {8}is not known of a pseudonym/)
+    const byPseudonym = ["user", "show", tokenOf("user0"), "--at", may, "--nats", nats.url]
+    const known = await runCli(byPseudonym, secretEnvironment)
+    assert.match(known.stdout, /may {8}publish on news; /)
+    const unknown = await runCli(byPseudonym)
+    assert.match(unknown.stdout, /may {8}is not known of a pseudonym without the user id secret/)
   })
 
   it("lists grants as they were", async () => {
