@@ -135,7 +135,8 @@ const publishCommand = Command.make(
     source: sourceFlag,
     ...natsFlags
   },
-  ({ draft, reviewed, source, ...nats }) => publish(draft, reviewed, source).pipe(onNats(nats))
+  ({ draft, reviewed, source, ...nats }) =>
+    publish(draft, reviewed, source).pipe(onNats(nats, { isOfPublisher: true }))
 ).pipe(
   Command.withDescription("Publish a draft as it was reviewed"),
   Command.withExamples([

@@ -214,7 +214,7 @@ const hello =
 
 /** The verb. */
 export const publishCommand = Command.make("publish", flags, (given) =>
-  publish(given).pipe(onNats(given))
+  publish(given).pipe(onNats(given, { isOfPublisher: true }))
 ).pipe(
   Command.withDescription("Publish a broadcast to channels and to users"),
   Command.withExamples([

@@ -2,6 +2,7 @@
 // lives as long as its publisher said.
 import { assert, it } from "vitest"
 import { subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
 import { call, finished, join, publish, until } from "../support/client.ts"
 import { wrongClock } from "../support/clock.ts"
 import { startNats } from "../support/nats.ts"
@@ -9,8 +10,10 @@ import { connectAdmin } from "../support/nats-admin.ts"
 import { reply } from "../support/push-script.ts"
 import { startPushService } from "../support/push-service.ts"
 import { startService } from "../support/service.ts"
+import { spawnCli } from "../support/spawn-cli.ts"
 
 const hourMillis = 3_600_000
+const dayMillis = 24 * hourMillis
 const pauseSeconds = 3
 const ttlSeconds = 600
 const size = 40
@@ -58,4 +61,20 @@ it("keeps its waits, in a worker an hour ahead and in one that is set back an ho
   const shown = Number(/^bellcast_clock_ahead_seconds (\S+)$/m.exec(body)?.[1])
   assert.approximately(shown, hourMillis / 1000, 10)
   await until(logs, ([, log]) => /"aheadSeconds":-3600,.*clock of this machine/.test(log!))
+})
+
+it("stores the time of NATS by a verb on a machine with a wrong clock", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats()
+  await using _service = await startService({ natsUrl: nats.url, roles: "projection" })
+  await using admin = await connectAdmin(nats.url)
+  for (const aheadMillis of [dayMillis, -dayMillis]) {
+    const args = ["permissions", "grant", `news${aheadMillis}`, "nats:desk", "--nats", nats.url]
+    await using cli = await spawnCli(args, wrongClock(aheadMillis))
+    assert.equal(await cli.exit(), 0, cli.output.stderr)
+    const subject = subjects.publisher(channelToken(`news${aheadMillis}`))
+    const found = await admin.jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: subject })
+    assert.approximately(found!.json<{ at: number }>().at, found!.time.getTime(), 5_000)
+  }
 })

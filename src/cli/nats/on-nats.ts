@@ -1,6 +1,7 @@
 // Runs a verb with a connection to NATS: the shared flags, the connection, and errors as one line.
 import { existsSync } from "node:fs"
 import { join } from "node:path"
+import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import * as Console from "effect/Console"
 import type * as Argument from "effect/cli/Argument"
@@ -9,6 +10,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
+import { ServiceClock } from "#clock/clocks.ts"
 import { settings } from "#config"
 import { addressIn, folderAt, released } from "#embedded/folder.ts"
 import { embeddedServer } from "#embedded/server.ts"
@@ -21,6 +23,7 @@ import type {
   StartRefused
 } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
+import { readServerTime } from "#nats/watch/server-time.ts"
 import { remedyOf } from "#nats/watch/space.ts"
 import {
   inboxPrefixFault,
@@ -86,25 +89,44 @@ type NatsFlags = { readonly [K in keyof typeof natsFlags]: Option.Option<string>
 
 type Failure = NatsUnavailable | NoStorage | StartRefused | AppendConflict | VerbFailed
 
+interface Options {
+  /** Start the embedded server if it does not run. */
+  readonly startIt?: boolean
+  /** The login may be that of a publisher, who may ask NATS for nothing but the API. */
+  readonly isOfPublisher?: boolean
+}
+
 /**
  * Runs a verb with a connection of its own. A failure is printed as one line, and the exit code is
  * 1, or that of the failure.
  */
 export const onNats =
-  (flags: NatsFlags, { startIt } = { startIt: false }) =>
+  (flags: NatsFlags, { isOfPublisher = false, startIt = false }: Options = {}) =>
   <A, R>(verb: Effect.Effect<A, Failure, R>) =>
     Effect.gen(function* () {
       const tls = natsTlsFiles({ ca: flags.tlsCa, cert: flags.tlsCert, key: flags.tlsKey })
       const url = (yield* givenUrl(flags.nats, tls)) ?? (yield* embeddedUrl(startIt))
       const credsFile = Option.getOrUndefined(flags.creds)
       const names = yield* namesIn(flags)
-      return yield* verb.pipe(
+      return yield* (isOfPublisher ? verb : byServerTime(verb)).pipe(
         Effect.provide(natsLayer({ url, credsFile, tls, ...names, name: "bellcast cli" })),
         Effect.mapError((error) =>
           error._tag === "VerbFailed" ? error : failed(inWords(url, error))
         )
       )
     }).pipe(Effect.scoped, noted, Effect.provide(toStderr))
+
+/**
+ * Runs a verb by the time of NATS, as every process of the service runs: the times that both store
+ * are compared. Before the first start there is no LOG, and the time is that of this machine.
+ */
+const byServerTime = <A, E, R>(verb: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const clock = new ServiceClock()
+    const reading = yield* Effect.option(readServerTime)
+    if (Option.isSome(reading)) clock.follow(reading.value)
+    return yield* Effect.provideService(verb, Clock.Clock, clock)
+  })
 
 /** The address in the flags, if any. Fails if the flags contradict each other. */
 const givenUrl = Effect.fnUntraced(function* (given: Option.Option<string>, tls: NatsTlsFiles) {
