@@ -11,7 +11,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import { parseErasure, subjects } from "#streams/subjects.ts"
 import type { UserToken } from "#streams/tokens.ts"
 
-/** The list cannot be read. `message` says why. */
+/** The list cannot be read, or is empty. `message` says which. */
 export class ListFault extends Schema.TaggedError<ListFault>()("ListFault", {
   message: Schema.String
 }) {}
@@ -31,6 +31,11 @@ export const readErased = Effect.fnUntraced(function* (file: string) {
       message: `${file}, line ${lines}: Expected a line of bellcast user erased --json`
     })
   const users = [...new Set(lines.map(({ user }) => user))]
+  // A shell empties the file of a redirection before the command runs, which may then fail.
+  if (users.length === 0)
+    return yield* new ListFault({
+      message: `${file} names nobody: put an earlier copy of the list there`
+    })
   const found = yield* (yield* EventLog).lastOf("log", users.map(subjects.erased))
   const facts = new Map<UserToken, number>()
   for (const { at, subject } of found) {

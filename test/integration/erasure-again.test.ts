@@ -1,6 +1,7 @@
 // Erasures that a command asks for: none is asked for twice, and a registration with which the user
 // comes back meanwhile stays.
-import { writeFileSync } from "node:fs"
+import { spawnSync } from "node:child_process"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Fiber, Layer } from "effect"
 import { assert, describe, it } from "vitest"
@@ -40,6 +41,25 @@ const lastOn = async ({ jsm }: NatsAdmin, subject: string) => {
   return found && { seq: found.seq, type: found.header.get("Bellcast-Type"), body: found.string() }
 }
 
+/** Deletes no message of LOG, as where NATS forbids that. */
+const deletingNothing = (url: string) =>
+  Layer.effect(
+    EventLog,
+    Effect.map(EventLog, (own) => EventLog.of({ ...own, remove: () => Effect.never }))
+  ).pipe(Layer.provideMerge(clientOf(url)))
+
+const putOf = (lastModified: number, more: object = {}) => ({
+  subject: subjects.subscription(user),
+  type: "subscription.put" as const,
+  body: {
+    user: "user 50",
+    id: "a".repeat(64),
+    data: { endpoint: "https://push.example.com/50", keys: { auth: "a", p256dh: "p" } },
+    lastModified,
+    ...more
+  }
+})
+
 /** A store in which the user has a registration, and no projector runs. Returns its sequence. */
 const withRegistration = (url: string) =>
   Effect.gen(function* () {
@@ -69,11 +89,7 @@ describe("an erasure that a command asks for", { timeout: 120_000 }, () => {
     await using nats = await startNats({ syncAlways: false })
     await using admin = await connectAdmin(nats.url)
     await withRegistration(nats.url)
-    const deletingNothing = Layer.effect(
-      EventLog,
-      Effect.map(EventLog, (own) => EventLog.of({ ...own, remove: () => Effect.never }))
-    ).pipe(Layer.provideMerge(clientOf(nats.url)))
-    const projector = projectionLayer.pipe(Layer.provideMerge(deletingNothing))
+    const projector = projectionLayer.pipe(Layer.provideMerge(deletingNothing(nats.url)))
     const fiber = Effect.runFork(eraseAll([user]).pipe(Effect.provide(projector)))
     const command = await until(
       () => lastOn(admin, subjects.erase(user)),
@@ -89,23 +105,16 @@ describe("an erasure that a command asks for", { timeout: 120_000 }, () => {
     await using nats = await startNats({ syncAlways: false })
     await using admin = await connectAdmin(nats.url)
     const subject = subjects.subscription(user)
-    const id = "a".repeat(64)
-    const data = { endpoint: "https://push.example.com/50", keys: { auth: "a", p256dh: "p" } }
-    const put = (lastModified: number, more: object) => ({
-      subject,
-      type: "subscription.put" as const,
-      body: { user: "user 50", id, data, lastModified, ...more }
-    })
     const letters = subjects.broadcast("rest", directToken)
     const letter = { type: "direct", body: { data: { n: 1 }, users: [user] } } as const
     const before = Effect.gen(function* () {
       const { append } = yield* EventLog
-      yield* append("log", put(1, {}))
+      yield* append("log", putOf(1))
       const { seq } = yield* append("log", { subject: letters, ...letter })
       yield* append("log", { subject: subjects.erase(user), type: "user.erase", body: { at: 2 } })
-      yield* append("log", put(3, { restored: true }))
+      yield* append("log", putOf(3, { restored: true }))
       const replaces = { id: "b".repeat(64), lastModified: 4, renewal: "r".repeat(43) }
-      yield* append("log", put(5, { replaces }))
+      yield* append("log", putOf(5, { replaces }))
       const headers = { [redrivesHeader]: String(seq) }
       const redrive = subjects.broadcast("redrive", directToken)
       yield* append("log", { subject: redrive, ...letter, headers })
@@ -156,6 +165,22 @@ describe("an erasure that a command asks for", { timeout: 120_000 }, () => {
     const facts = await Effect.runPromise(eraseAll(users).pipe(Effect.provide(projector)))
     assert.lengthOf(facts, 12)
     assert.isAtMost(scans, 4)
+  })
+
+  it("is listed by a command that keeps the former list where it fails", async () => {
+    const document = readFileSync(new URL("../../.github/PRIVACY.md", import.meta.url), "utf8")
+    const [, command = ""] = /^(bellcast user erased --json .*)$/m.exec(document) ?? []
+    const cwd = await temporaryFolder()
+    const list = join(cwd, "erased.jsonl")
+    for (const [exit, said, left] of [
+      ["false", "first", ""],
+      ["true", "first", "first"],
+      ["false", "second", "first"]
+    ] as const) {
+      writeFileSync(list, "", { flag: "a" })
+      spawnSync("sh", ["-c", `bellcast() { printf ${said}; ${exit}; }; ${command}`], { cwd })
+      assert.equal(readFileSync(list, "utf8"), left)
+    }
   })
 
   it("is not asked for again while LOG has the command of an earlier run", async () => {

@@ -340,4 +340,23 @@ describe("an erasure", { timeout: 300_000 }, () => {
     assert.equal((await runCli(revoke, secretEnvironment)).code, 0)
     assert.include(await verb("erase", "--repeat", list), `0 ${count}`)
   })
+
+  it("is not repeated by a list that names nobody, which a start complains about", async () => {
+    const list = join(await temporaryFolder(), "erased.jsonl")
+    writeFileSync(list, "\n")
+    const args = ["user", "erase", "--repeat", list, "--nats", nats.url]
+    const { code, stderr, stdout } = await runCli(args, secretEnvironment)
+    assert.deepEqual([code, stdout], [1, ""])
+    assert.match(stderr, /erased\.jsonl names nobody: put an earlier copy/)
+    await using restarted = await startService({
+      natsUrl: nats.url,
+      roles: "projection",
+      env: { BELLCAST_ERASED_FILE: list }
+    })
+    const says = /erased\.jsonl names nobody.*the list of erased users was not compared/
+    await until(
+      async () => restarted.output(),
+      (text) => says.test(text)
+    )
+  })
 })
