@@ -144,6 +144,31 @@ describe("an erasure that a command asks for", { timeout: 120_000 }, () => {
     await Effect.runPromise(Fiber.interrupt(fiber))
   })
 
+  it("does not stop a restore of others while LOG still has what was before it", async () => {
+    await using nats = await startNats({ syncAlways: false })
+    const from = new Date(Date.now() - 60_000).toISOString()
+    const before = Effect.gen(function* () {
+      const { append } = yield* EventLog
+      const { body, ...put } = putOf(1)
+      const { seq: generation } = yield* append("log", { ...put, body })
+      const gone = {
+        id: body.id,
+        generation,
+        broadcast: 1,
+        status: 410,
+        cause: "gone",
+        at: 2
+      } as const
+      yield* append("log", { ...put, type: "subscription.gone", body: gone })
+      yield* append("log", { subject: subjects.erase(user), type: "user.erase", body: { at: 3 } })
+      yield* folded(0)
+    })
+    await Effect.runPromise(before.pipe(Effect.provide(foldingLayer(nats.url))))
+    const { code, stderr, stdout } = await runCli(["restore", "--from", from, "--nats", nats.url])
+    assert.deepEqual([code, stderr], [0, ""])
+    assert.match(stdout, /^0 subscriptions of 1 user were restored\n1 was not: .* meanwhile/)
+  })
+
   it("shares the reading of all letters and drafts with those that wait beside it", async () => {
     await using nats = await startNats({ syncAlways: false })
     await withRegistration(nats.url)

@@ -35,6 +35,28 @@ const holders = async (service: Service, users: number) => {
   return lists.filter(({ body }) => body.data.length === 1).length
 }
 
+it("prints what it did before it failed", { timeout: 60_000 }, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  await using service = await startService({ natsUrl: nats.url })
+  const agents = [0, 1].map(() => push.subscribe({ script: ["410"] }))
+  await join(
+    [service.url],
+    "news",
+    agents.map(({ subscription }) => subscription)
+  )
+  await finished(service.url, "news", await publish(service.url, "news", { n: 1 }))
+  await until(
+    () => holders(service, 2),
+    (count) => count === 0
+  )
+  await service.kill()
+  const from = new Date(Date.now() - 60_000).toISOString()
+  const { code, stderr, stdout } = await run("--from", from, "--nats", nats.url)
+  assert.deepEqual([code, stdout], [1, "0 subscriptions of 2 users were restored\n"])
+  assert.include(stderr, "no projection runs")
+})
+
 describe("a push service that called 8 of 20 gone by mistake", () => {
   it("gets them back, but not the one its user removed; a second restore changes nothing", {
     timeout: 90_000
