@@ -28,7 +28,8 @@ export interface OfUser {
 
 /**
  * Whether a user comes back by a message. A put that restores or renews what the user had was
- * decided before the erasure, and is over.
+ * decided before the erasure, and is over. A put of an import may be the first of a new user: so an
+ * import that stored one after an erasure has the user erased again.
  */
 export const comesBack = (message: { readonly type: string }): boolean => {
   if (message.type !== "subscription.put") return message.type === "registration.put"

@@ -2,15 +2,20 @@
 // checked, and a run may be repeated or killed at any moment.
 import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { assert, describe, it } from "vitest"
 import webpush from "web-push"
+import type { Checked } from "#cli/moving/line.ts"
+import { storeOne } from "#cli/moving/store.ts"
+import { askErasure } from "#cli/nats/erase.ts"
 import { endpointHash } from "#domain/subscription/owners.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { subjects } from "#streams/subjects.ts"
+import { channelToken } from "#streams/tokens.ts"
 import { fileOf } from "../support/bundle.ts"
 import { call, channelsOf, finished, publish, registrationsSeen, until } from "../support/client.ts"
+import { messagesOf } from "../support/erased.ts"
 import {
   formerBrowser,
   formerPair,
@@ -143,6 +148,64 @@ describe("an import", { timeout: 60_000 }, () => {
     const { stdout } = await imports(lines, "--channel", "left")
     assert.match(stdout, /^0 of 2 lines were stored\n1 were there already\n1 were removed/)
     assert.equal(await inLog(), before)
+  })
+
+  it("does not bring back what an erased user had who came back with another browser", async () => {
+    const [former, later] = [browser().subscription, shared.push.subscribe().subscription]
+    const lines = [{ ...former, user: idOf("returns") }]
+    await importAll(shared.nats.url, lines)
+    const args = ["user", "erase", idOf("returns"), "--nats", shared.nats.url]
+    assert.equal((await runCli(args, secretEnvironment)).code, 0)
+    const { url } = shared.service
+    const stored = await call(url, "POST", "/subscriptions", "returns", { data: later })
+    assert.equal(stored.status, 201)
+    const before = await inLog()
+    const { stdout } = await imports(lines, "--channel", "returned")
+    assert.match(stdout, /^0 of 1 lines were stored\n1 were removed/)
+    assert.equal(await inLog(), before)
+    const { data } = (await call(url, "GET", "/subscriptions", "returns")).body
+    assert.deepEqual(
+      data.map(({ endpoint }: SubscriptionJson) => endpoint),
+      [later.endpoint]
+    )
+  })
+
+  it("leaves nothing of a user who is erased while the line is stored", async () => {
+    const { admin, nats } = shared
+    const user = { id: idOf("meanwhile"), user: tokenOf("meanwhile") }
+    const data = { ...browser().subscription }
+    const line: Checked = {
+      ...{ id: endpointHash(data.endpoint), data, vapidKey: formerPair.publicKey, user },
+      channels: [channelToken("meanwhile")]
+    }
+    const isErased = () =>
+      admin.jsm.streams.getMessage("BELLCAST_LOG", { last_by_subj: subjects.erased(user.user) })
+    let isAsked = false
+    const erasing = Layer.effect(
+      EventLog,
+      Effect.map(EventLog, (own) =>
+        EventLog.of({
+          ...own,
+          append: ((stream, message) => {
+            if (message.type !== "registration.put" || isAsked) return own.append(stream, message)
+            isAsked = true
+            return askErasure(user.user).pipe(
+              Effect.provideService(EventLog, own),
+              Effect.andThen(Effect.promise(() => until(isErased, (found) => found !== null))),
+              Effect.andThen(own.append(stream, message))
+            )
+          }) as typeof own.append
+        })
+      )
+    ).pipe(Layer.provideMerge(natsLayer({ url: nats.url, name: "test" })))
+    const most = { subscriptionsPerUserMax: 9, subscriptionsPerUserPerHostMax: 9 }
+    const limits = { ...most, registrationsPerUserMax: 9 }
+    const stored = storeOne(line, limits, false).pipe(Effect.provide(erasing))
+    assert.equal(await Effect.runPromise(stored), "ended")
+    await until(
+      () => messagesOf(admin, [user.id, data.endpoint]),
+      (left) => left.length === 0
+    )
   })
 
   it("goes on where a killed run stopped", async () => {

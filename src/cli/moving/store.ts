@@ -18,12 +18,14 @@ import {
   type SubscriptionList,
   type SubscriptionQuota
 } from "#domain/subscription/subscription.ts"
+import { erasureOf } from "#history/past.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { keys } from "#streams/buckets.ts"
 import { subjects } from "#streams/subjects.ts"
 import type { ChannelToken, UserToken } from "#streams/tokens.ts"
 import { registeredChannels } from "#subscriptions/audience.ts"
+import { askErasure } from "../nats/erase.ts"
 import { isRejected, reachedInTime } from "../nats/log.ts"
 import { failed } from "../terminal/output.ts"
 import type { Checked } from "./line.ts"
@@ -52,7 +54,7 @@ const mayTake = Effect.fnUntraced(function* ({ data }: Checked, owner: UserToken
   return stored?.standIn === true && hasSameKeys(stored.data, data)
 })
 
-/** Whether a user was erased, or is now. */
+/** Whether a user was erased, or is now. Any replica responds. */
 const isErased = Effect.fnUntraced(function* (user: UserToken) {
   const about = [subjects.erased(user), subjects.erase(user)]
   return (yield* (yield* EventLog).lastOf("log", about)).length > 0
@@ -67,7 +69,8 @@ const resultOf = Effect.fnUntraced(function* (
   const { data, id } = checked
   if (atEndpoint(list, data.endpoint) !== undefined) return "present"
   if (Object.hasOwn(list.tombstones, id) || Object.hasOwn(list.subscriptions, id)) return "ended"
-  if (isBlank(list) && (yield* isErased(checked.user.user))) return "ended"
+  // An old file still names the user. So this line is not stored, even if the user came back.
+  if (yield* isErased(checked.user.user)) return "ended"
   const page = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(id))
   const owners = page?.value ?? noOwners
   const standIn = ownerOf(owners, id) as UserToken | undefined
@@ -83,12 +86,18 @@ const lastApplied = Effect.fnUntraced(function* (subject: string) {
   return seq
 })
 
+/** A line that is being stored. */
+interface Line extends Checked {
+  /** The last message of LOG that was appended to store it; 0: none. */
+  readonly appended: { seq: number }
+}
+
 /**
  * Registers a user, who mostly is new, so that the first try needs no read. `registrationsMax`: of
  * the user; undefined: any number.
  */
 const register = Effect.fnUntraced(function* (
-  { user: { id, user } }: Checked,
+  { appended: last, user: { id, user } }: Line,
   channel: ChannelToken,
   registrationsMax?: number
 ) {
@@ -101,7 +110,10 @@ const register = Effect.fnUntraced(function* (
     const appended = yield* (yield* EventLog)
       .append("log", { subject, type, body, expect })
       .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
-    if (appended !== undefined) return appended.seq
+    if (appended !== undefined) {
+      last.seq = appended.seq
+      return appended.seq
+    }
     expect = yield* lastApplied(subject)
     const entry = yield* (yield* Buckets).get("registrations", keys.registration(channel, user))
     if (entry?.value.on) return 0
@@ -110,9 +122,9 @@ const register = Effect.fnUntraced(function* (
 })
 
 /** Registers a user on channels of the line. False: the user has as many as allowed. */
-const registerAll = Effect.fnUntraced(function* (checked: Checked, registrationsMax: number) {
-  for (const channel of checked.channels) {
-    const seq = yield* register(checked, channel, registrationsMax)
+const registerAll = Effect.fnUntraced(function* (line: Line, registrationsMax: number) {
+  for (const channel of line.channels) {
+    const seq = yield* register(line, channel, registrationsMax)
     if (seq > 0 && (yield* isRejected(seq))) return false
   }
   return true
@@ -120,18 +132,18 @@ const registerAll = Effect.fnUntraced(function* (checked: Checked, registrations
 
 /** Stores a subscription and its registrations. Undefined after a conflict: try again. */
 const attempt = Effect.fnUntraced(function* (
-  checked: Checked,
+  line: Line,
   list: SubscriptionList,
   { registrationsPerUserMax }: Limits,
   standIn: UserToken | undefined
 ) {
-  const { data, id, user, vapidKey } = checked
+  const { data, id, user, vapidKey } = line
   const subject = subjects.subscription(user.user)
   // The registrations of a stand-in go along, however many the user holds: as with a POST.
   for (const channel of standIn === undefined ? [] : yield* registeredChannels(standIn))
-    yield* register(checked, channel)
+    yield* register(line, channel)
   // The user who takes the subscription gets the registrations that the buckets show by then.
-  if (!(yield* registerAll(checked, registrationsPerUserMax))) return "full"
+  if (!(yield* registerAll(line, registrationsPerUserMax))) return "full"
   const lastModified = nextTimestamp(list, yield* Clock.currentTimeMillis)
   const body = { user: user.id, id, data, vapidKey, imported: true, lastModified } as const
   const appended = yield* (yield* EventLog)
@@ -144,7 +156,10 @@ const attempt = Effect.fnUntraced(function* (
       ...(isBlank(list) && list !== emptyList && { expectOn: subject })
     })
     .pipe(Effect.catchTag("AppendConflict", () => Effect.void))
-  if (appended !== undefined) return (yield* isRejected(appended.seq)) ? "held" : "stored"
+  if (appended !== undefined) {
+    line.appended.seq = appended.seq
+    return (yield* isRejected(appended.seq)) ? "held" : "stored"
+  }
   yield* lastApplied(subject)
   return undefined
 })
@@ -168,11 +183,11 @@ const leave = Effect.fnUntraced(function* ({ channels, user: { id, user } }: Che
  * Registers the stand-in of a stored subscription on channels of the line that it lacks: an earlier
  * import may have named none. Other users are left alone: they may have left these channels.
  */
-const complete = Effect.fnUntraced(function* (checked: Checked, limits: Limits) {
-  const { channels, id, user } = checked
+const complete = Effect.fnUntraced(function* (line: Line, limits: Limits) {
+  const { channels, id, user } = line
   if (!isStandIn(user.id) || channels.length === 0) return "present"
   const joined = yield* registeredChannels(user.user)
-  const missing = { ...checked, channels: channels.filter((each) => !joined.includes(each)) }
+  const missing = { ...line, channels: channels.filter((each) => !joined.includes(each)) }
   if (missing.channels.length === 0) return "present"
   const hasAll = yield* registerAll(missing, limits.registrationsPerUserMax)
   const owners = yield* (yield* Buckets).get("subscriptions", keys.endpointOwners(id))
@@ -183,23 +198,40 @@ const complete = Effect.fnUntraced(function* (checked: Checked, limits: Limits) 
   return isOwner ? "full" : "ended"
 })
 
+/**
+ * Erases the user again if messages of the line were appended after an erasure: they would stay, as
+ * those of a user who came back. Returns whether the user was erased.
+ */
+const eraseAgain = Effect.fnUntraced(function* ({ appended, user: { user } }: Line) {
+  const erasure = yield* erasureOf(user)
+  if (erasure === undefined) return false
+  if (erasure.seq < appended.seq) yield* askErasure(user)
+  return true
+})
+
 /** Stores what a line says, unless it is there. `dryRun`: stores nothing. */
 export const storeOne = Effect.fnUntraced(function* (
   checked: Checked,
   limits: Limits,
   dryRun: boolean
 ) {
+  const line: Line = { ...checked, appended: { seq: 0 } }
+  const result = yield* storeLine(line, limits, dryRun)
+  return line.appended.seq > 0 && (yield* eraseAgain(line)) ? "ended" : result
+})
+
+const storeLine = Effect.fnUntraced(function* (line: Line, limits: Limits, dryRun: boolean) {
   for (let tries = triesMax; tries > 0; tries--) {
-    const list = yield* listOf(checked.user.user)
-    const found = yield* resultOf(checked, list, limits)
+    const list = yield* listOf(line.user.user)
+    const found = yield* resultOf(line, list, limits)
     const isOpen = typeof found === "object"
     if (dryRun) return isOpen ? "stored" : found
     const result: LineResult | undefined = isOpen
-      ? yield* attempt(checked, list, limits, found.standIn)
+      ? yield* attempt(line, list, limits, found.standIn)
       : found
     // An earlier run may have been killed between registrations and subscription.
-    if (result === "held" || result === "full") yield* leave(checked)
-    if (result === "present") return yield* complete(checked, limits)
+    if (result === "held" || result === "full") yield* leave(line)
+    if (result === "present") return yield* complete(line, limits)
     if (result !== undefined) return result
   }
   return yield* failed("a user changes subscriptions all the time: run it again")

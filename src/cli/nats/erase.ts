@@ -27,7 +27,6 @@ export const eraseAll = Effect.fnUntraced(function* (
   before: Asked = new Map()
 ) {
   yield* demandLog
-  const log = yield* EventLog
   const some = users.filter((user) => !before.has(user))
   // First: a registration that the user begins after the command then stays.
   const ends = yield* Effect.forEach(
@@ -37,16 +36,18 @@ export const eraseAll = Effect.fnUntraced(function* (
   )
   // Where no projection runs now, the commands are stored all the same.
   if (ends.some((seq) => seq > 0)) yield* Effect.ignore(reachedInTime(Math.max(...ends)))
-  const at = yield* Clock.currentTimeMillis
-  const body = { at, by: "operator" }
   const asked = yield* Effect.forEach(some, (user) =>
-    Effect.map(
-      log.append("log", { subject: subjects.erase(user), type: "user.erase", body }),
-      ({ seq }) => [user, seq] as const
-    )
+    Effect.map(askErasure(user), (seq) => [user, seq] as const)
   )
   yield* reachedInTime(asked.at(-1)?.[1] ?? 0)
   return yield* untilErased(new Map([...before, ...asked]))
+})
+
+/** Appends the command that erases a user, and returns its sequence. */
+export const askErasure = Effect.fnUntraced(function* (user: UserToken) {
+  const body = { at: yield* Clock.currentTimeMillis, by: "operator" }
+  const command = { subject: subjects.erase(user), type: "user.erase", body } as const
+  return (yield* (yield* EventLog).append("log", command)).seq
 })
 
 /** Waits until LOG has the facts that users are erased, as long as there are more of them. */
