@@ -1,5 +1,6 @@
 // `bellcast publish DATA --channel CHANNEL`: publishes by a request on NATS, so that a gateway
 // decides as it does for every other publisher.
+import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { text } from "node:stream/consumers"
 import * as Console from "effect/Console"
@@ -14,7 +15,7 @@ import { pauseWhenOf, payloadBytesMax, Urgency } from "#domain/broadcast.ts"
 import type { Reach } from "#gateway/broadcasts/dry-run.ts"
 import { Accepted, bodiesMax, Counted } from "#gateway/broadcasts/publish.ts"
 import { bodyBytesMax } from "#gateway/http/request.ts"
-import { requestApi } from "#nats/connection/micro.ts"
+import { mayBeSent, requestApi } from "#nats/connection/micro.ts"
 import { subjects } from "#streams/subjects.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
 import { natsFlags, onNats } from "./nats/on-nats.ts"
@@ -28,7 +29,7 @@ import {
   sourceFlag,
   timeFlag
 } from "./terminal/input.ts"
-import { counted, failed, note } from "./terminal/output.ts"
+import { counted, failed, note, shellWord } from "./terminal/output.ts"
 
 const flags = {
   data: Argument.String("data").pipe(
@@ -64,7 +65,10 @@ const flags = {
   ),
   name: optional(named("name", "NAME"), "Its name for those who send it: lists show it, no push"),
   test: onOff("test", "A test: to 20 users at most, no channel; lists leave it out"),
-  key: optional(named("key", "KEY"), "Idempotency-Key: repeated, it is the same broadcast"),
+  key: optional(
+    named("key", "KEY"),
+    "Idempotency-Key: repeated, it is the same broadcast; unset: a new one"
+  ),
   source: sourceFlag,
   dryRun: onOff("dry-run", "Only count whom it would reach"),
   json: objectFlag,
@@ -97,7 +101,13 @@ const objectIn = Effect.fnUntraced(function* (json: string, name: string) {
     : yield* failed(`${name} is no JSON object`)
 })
 
-const headersOf = ({ key, topic, ttl, urgency }: Given): Readonly<Record<string, string>> => {
+/** The key by which a repeated request is the same broadcast. */
+const keyOf = ({ dryRun, key }: Given): Option.Option<string> =>
+  dryRun ? Option.none() : Option.orElseSome(key, () => randomUUID())
+
+type Headers = Readonly<Record<string, string>>
+
+const headersOf = ({ topic, ttl, urgency }: Given, key: Option.Option<string>): Headers => {
   const given = { TTL: ttl, Urgency: urgency, Topic: topic, "Idempotency-Key": key }
   return Object.fromEntries(
     Object.entries(given).flatMap(([name, value]) =>
@@ -157,7 +167,6 @@ const ErrorBody = Schema.Struct({ error_code: Schema.String, message: Schema.Str
 
 /** The commands that give a source the rights that a broadcast needs. */
 const grantsFor = ({ channels, exceptUsers, source, users }: Given): ReadonlyArray<string> => {
-  const shellWord = (text: string) => (/^[\w.:-]+$/.test(text) ? text : `'${text}'`)
   const grants = channels.map(
     (channel) => `  bellcast permissions grant ${shellWord(channel)} nats:${source}`
   )
@@ -170,12 +179,18 @@ const grantsFor = ({ channels, exceptUsers, source, users }: Given): ReadonlyArr
   ]
 }
 
-const refusal = (status: number, body: unknown, given: Given) => {
+/** Says how to repeat a request without a second broadcast. */
+const repeatText = (key: string): string =>
+  "the broadcast may be accepted all the same. Repeat it within an hour, with " +
+  `--key ${shellWord(key)}: then nobody gets it twice`
+
+const refusal = (status: number, body: unknown, given: Given, key: Option.Option<string>) => {
   const { error_code, message } = Schema.is(ErrorBody)(body)
     ? body
     : { error_code: "unknown", message: "no reason" }
   const said = `the gateway refused it (${status}, ${error_code}): ${message}`
-  return failed([said, ...(status === 403 ? grantsFor(given) : [])].join("\n"))
+  const repeat = status === 503 && Option.isSome(key) ? [repeatText(key.value)] : []
+  return failed([said, ...(status === 403 ? grantsFor(given) : []), ...repeat].join("\n"))
 }
 
 const reachLine = ({ browsers, estimated, people }: typeof Reach.Type): string =>
@@ -195,11 +210,22 @@ const publish = Effect.fnUntraced(function* (given: Given) {
   const request = yield* requestOf(given)
   yield* demandFits(request)
   const { body, operation } = request
-  const reply = yield* requestApi(subjects.api(source, operation), body, headersOf(given))
+  const key = keyOf(given)
+  const reply = yield* requestApi(
+    subjects.api(source, operation),
+    body,
+    headersOf(given, key)
+  ).pipe(
+    Effect.onError((cause) =>
+      Option.isSome(key) && mayBeSent(cause)
+        ? note(`there is no response: ${repeatText(key.value)}`)
+        : Effect.void
+    )
+  )
   if (reply === undefined)
     return yield* failed("no gateway responds: a process with the role gateway has to run")
   const got = jsonObjectOf(reply.text)
-  if (reply.status > 0) return yield* refusal(reply.status, got, given)
+  if (reply.status > 0) return yield* refusal(reply.status, got, given, key)
   if (json) return yield* Console.log(printableJson(got))
   if (Schema.is(Counted)(got)) yield* Console.log(reachLine(got.data))
   else if (Schema.is(Accepted)(got))

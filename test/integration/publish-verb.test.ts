@@ -3,11 +3,13 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join as pathOf } from "node:path"
+import { headers } from "@nats-io/transport-node"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { fileOf } from "../support/bundle.ts"
 import { finishedAt, join, until } from "../support/client.ts"
 import { folderWith } from "../support/folder.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { runCli } from "../support/run-cli.ts"
 import { type Service, settingsFile, startService } from "../support/service.ts"
@@ -118,6 +120,32 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     assert.equal(dry, "would go to 2 browsers of 2 people\n")
   })
 
+  it("names its key where a gateway may have accepted it without saying so", async () => {
+    await using other = await startNats()
+    await using admin = await connectAdmin(other.url)
+    const keys: Array<string> = []
+    const busy = { headers: headers() }
+    busy.headers.set("Nats-Service-Error-Code", "503")
+    admin.nc.subscribe("bellcast.api.operator.>", {
+      callback: (_, msg) => {
+        keys.push(msg.headers?.get("Idempotency-Key") ?? "")
+        if (keys.length !== 3) msg.respond("{}", busy)
+      }
+    })
+    const again = async (...args: ReadonlyArray<string>) =>
+      (await runCli(["publish", "{}", "--channel", "x", ...args, "--nats", other.url])).stderr
+    assert.match(await again(), / all the same\. Repeat it .* --key [0-9a-f-]{36}: then nobody /)
+    assert.match(await again("--key", "in voice"), /refused it \(503, .*\n.* --key 'in voice': /)
+    const [first, second] = keys
+    assert.match(first!, /^[0-9a-f-]{36}$/)
+    assert.equal(second, "in voice")
+    const silent = await again()
+    assert.include(silent, `there is no response: the broadcast may be accepted`)
+    assert.include(silent, `--key ${keys[2]}:`)
+    assert.notInclude(await again("--dry-run"), "--key")
+    assert.equal(keys[3], "")
+  })
+
   it("publishes for later, with what limits the broadcast", async () => {
     const at = new Date(Date.now() + 3_600_000).toISOString()
     const limits = ["--at", at, "--rate", "50", "--pause-when", "failed_share=0.2"]
@@ -215,7 +243,14 @@ describe("bellcast publish", { timeout: 120_000 }, () => {
     await refused(/--file, not both/, "{}", "--file", "x", "--channel", "news")
     await refused(/\/nowhere cannot be read \(ENOENT\)/, "--file", "/nowhere", "--channel", "news")
     await refused(/\(403, forbidden\)/, "{}", "--channel", "other")
-    await refused(/request to the API: .*header/, "{}", "--channel", "news", "--topic", "a\nb")
+    await refused(
+      /^[^\n]*request to the API: .*header/,
+      "{}",
+      "--channel",
+      "news",
+      "--topic",
+      "a\nb"
+    )
     await refused(/Expected failed_share=/, "{}", "--channel", "news", "--pause-when", "2")
     await refused(/TTL must be/, "{}", "--channel", "news", "--ttl", "-1")
     await refused(/notification/, '{"web_push":8030}', "--channel", "news")

@@ -1,19 +1,22 @@
 // Answers requests of NATS clients, and describes the service in the form of NATS micro (ADR-32),
 // so that `nats micro list` finds it.
 import {
+  InvalidArgumentError,
   type Msg,
   headers as newHeaders,
   nuid,
   RequestError,
   type Subscription
 } from "@nats-io/transport-node"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { Nats } from "./connection.ts"
-import { attempt } from "./errors.ts"
+import { attempt, type NatsUnavailable } from "./errors.ts"
 import { headersOf, natsHeadersOf } from "./headers.ts"
 
 export interface MicroRequest {
@@ -194,6 +197,15 @@ interface ApiReply {
   /** The status of an error; 0: it is none. */
   readonly status: number
   readonly text: string
+}
+
+/**
+ * Whether a gateway may have got a request that ended without a response. Not where the client
+ * refused to send its headers.
+ */
+export const mayBeSent = (cause: Cause.Cause<NatsUnavailable>): boolean => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return !(error?.cause instanceof InvalidArgumentError)
 }
 
 /** The response of a gateway; undefined: no gateway runs. */
