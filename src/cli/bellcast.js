@@ -14,7 +14,7 @@ const startNewer = () => {
   const child = spawn(newer, [fileURLToPath(main), ...process.argv.slice(2)], { stdio: "inherit" })
   // A terminal sends Ctrl-C to both, and the child decides when to end.
   process.on("SIGINT", () => {})
-  process.on("SIGTERM", () => child.kill("SIGTERM"))
+  for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal))
   child.once("exit", (code) => process.exit(code === null ? 1 : code))
 }
 

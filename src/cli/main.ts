@@ -21,6 +21,12 @@ const watchEarlyEnd = (args: ReadonlyArray<string>): EarlyEnd => {
     process.on(signal, () => {
       if (!isEnding) begin(signal)
     })
+  // A closed terminal or SSH session sends this one, and Effect does not watch it.
+  process.on("SIGHUP", () => {
+    if (isEnding) return
+    begin("SIGHUP")
+    end.interrupt()
+  })
   writeWholly()
   process.stdout.on("error", ({ code = "unknown" }: NodeJS.ErrnoException) => {
     if (isEnding) return
@@ -37,12 +43,17 @@ const watchEarlyEnd = (args: ReadonlyArray<string>): EarlyEnd => {
 }
 
 /** As shells count: 128 and the number of the signal. EPIPE stands for SIGPIPE. */
-const exitCodes: Readonly<Record<string, number>> = { EPIPE: 141, SIGINT: 130, SIGTERM: 143 }
+const exitCodes: Readonly<Record<string, number>> = {
+  EPIPE: 141,
+  SIGHUP: 129,
+  SIGINT: 130,
+  SIGTERM: 143
+}
 
 interface EarlyEnd {
   /** Exit code of a verb that did not fail by itself. 0 as long as nothing ended it. */
   exitCode: number
-  /** Ends the verb, so that it removes what it made. Signals need no call: Effect watches them. */
+  /** Ends the verb, so that it removes what it made. Effect does so at SIGINT and SIGTERM. */
   interrupt: () => void
 }
 

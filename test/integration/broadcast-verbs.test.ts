@@ -102,6 +102,7 @@ it("watches a broadcast until it is finished, or fails when it is cancelled or e
   const watching = watch(stopped)
   await push.waitFor(() => slow.attempts.length === 2)
   for (const [signal, exitCode] of [
+    ["hangUp", 129],
     ["interrupt", 130],
     ["terminate", 143]
   ] as const) {

@@ -42,6 +42,7 @@ export const spawnCli = async (
     },
     /** Exit code, once it has ended and all its output is here; null when a signal ended it. */
     exit: async (): Promise<number | null> => (await closed)[0],
+    hangUp: () => child.kill("SIGHUP"),
     interrupt: () => child.kill("SIGINT"),
     terminate: () => child.kill("SIGTERM"),
     kill: () => child.kill("SIGKILL"),
