@@ -2,10 +2,12 @@
 // that names the user, and nothing of others.
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { jetstream } from "@nats-io/jetstream"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { call, finishedAt, publishAt, until } from "../support/client.ts"
 import { temporaryFolder } from "../support/folder.ts"
 import { startNats, type TestNats } from "../support/nats.ts"
+import { connectAdmin } from "../support/nats-admin.ts"
 import { type PushService, startPushService } from "../support/push-service.ts"
 import { permit, runCli } from "../support/run-cli.ts"
 import { type Service, secretEnvironment, startService } from "../support/service.ts"
@@ -134,6 +136,17 @@ describe("an export of all", { timeout: 120_000 }, () => {
       assert.notInclude(text, tokenOf("bob"))
       assert.notInclude(text, idOf("bob"))
     }
+  })
+
+  it("has a message whose body is no object", async () => {
+    const grant = ["permissions", "grant", "news", idOf("zoe"), "--nats", nats.url]
+    assert.equal((await runCli(grant, secretEnvironment)).code, 0)
+    await using admin = await connectAdmin(nats.url)
+    const subject = `bellcast.cmd.subscription.${tokenOf("zoe")}`
+    for (const body of ["null", "7", "no JSON"]) await jetstream(admin.nc).publish(subject, body)
+    const own = (await allOf("zoe")).filter((line) => line.subject === subject)
+    const bodies: ReadonlyArray<unknown> = own.map(({ body }) => body)
+    assert.deepEqual(bodies, [null, 7, "no JSON"])
   })
 
   it("needs a user, by id", async () => {

@@ -111,7 +111,7 @@ const isWanted = (reading: Reading, stream: string, msg: DirectMessage): boolean
  * Whether an entry of the bucket `cache` is a login of the user: it has the name without the
  * policy, so that it may be of a namesake of another policy.
  */
-const isLogin = ({ login }: Person, stream: string, body: unknown): boolean => {
+const isLogin = ({ login }: Person, stream: string, body: unknown): body is object => {
   if (stream !== bucketStream("cache") || typeof body !== "object" || body === null) return false
   const { known, user } = body as { known?: { user?: unknown }; user?: unknown }
   return (known?.user ?? user) === login
@@ -187,9 +187,8 @@ const foundIn = (person: Person, stream: string, msg: DirectMessage): Found => {
   const { at, data, seq, subject } = msg
   const headers = headersIn(msg)
   const other = otherIn(person, subject)
-  // Groups of a login may be those of a namesake.
-  const { groups: _, known: __, ...login } = bodyOf(msg) as Record<string, unknown>
-  const body = isLogin(person, stream, bodyOf(msg)) ? login : withoutOthers(person, bodyOf(msg))
+  const whole = bodyOf(msg)
+  const body = isLogin(person, stream, whole) ? withoutGroups(whole) : withoutOthers(person, whole)
   return {
     stream,
     sequence: seq,
@@ -198,6 +197,12 @@ const foundIn = (person: Person, stream: string, msg: DirectMessage): Found => {
     ...(Object.keys(headers).length === 0 ? {} : { headers }),
     ...(data.length === 0 ? {} : { body: other === undefined ? body : onlyOwn(person, body) })
   }
+}
+
+/** A login without its groups, which may be those of a namesake. */
+const withoutGroups = (login: object): object => {
+  const { groups: _, known: __, ...rest } = login as Record<string, unknown>
+  return rest
 }
 
 const ofPerson =
