@@ -130,6 +130,16 @@ describe("an export", { timeout: 60_000 }, () => {
     assert.include(stderr, "standard output cannot be written (ENOSPC)")
   })
 
+  it("warns where others may read the file that its output goes to", async () => {
+    const command = `umask "$3"; "$0" "$1" export - --nats "$2" > "$4"`
+    const stderrOf = async (mask: string) => {
+      const args = [process.execPath, await fileOf("cli"), nats.url, mask, files.fresh()]
+      return spawnSync("sh", ["-c", command, ...args], { encoding: "utf8" }).stderr
+    }
+    assert.include(await stderrOf("022"), "others may read the file that these endpoints and keys")
+    assert.notInclude(await stderrOf("077"), "others may read")
+  })
+
   it("replaces no file, and prints to no terminal unless asked", async () => {
     const file = files.fresh()
     writeFileSync(file, "mine")

@@ -8,6 +8,7 @@ import { promisify } from "node:util"
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import { addToFile, newParts } from "#cli/keys/env-file.ts"
+import { loadOrCreateSecrets } from "#secrets/file.ts"
 import { fileOf } from "../support/bundle.ts"
 import { modeOf, temporaryFolder } from "../support/folder.ts"
 import { spawnCli } from "../support/spawn-cli.ts"
@@ -58,10 +59,26 @@ it("are refused where half a pair is, and where no file can be", async () => {
 it("are printed, with a warning when others may read where they go", async () => {
   const folder = await temporaryFolder()
   const file = join(folder, "printed")
-  const command = `umask 022; node src/cli/main.ts keys > ${file}`
-  const { stderr } = await promisify(execFile)("sh", ["-c", command], { cwd: root })
-  assert.match(stderr, /others may read the file/)
-  assert.match(await readFile(file, "utf8"), /^BELLCAST_VAPID_PRIVATE_KEY=[\w-]{43}$/m)
+  const print = async (verb: string, mask: string, env: Readonly<Record<string, string>> = {}) => {
+    const command = `rm -f ${file}; umask ${mask}; node src/cli/main.ts ${verb} > ${file}`
+    const options = { cwd: root, env: { ...process.env, ...env } }
+    const { stderr } = await promisify(execFile)("sh", ["-c", command], options)
+    return { stderr, printed: await readFile(file, "utf8") }
+  }
+  const ofFolder = { BELLCAST_DATA_DIR: folder }
+  await Effect.runPromise(loadOrCreateSecrets(folder))
+  const { printed: settings } = await print("keys new", "077")
+  for (const [verb, env] of [
+    ["keys", {}],
+    ["keys show", ofFolder],
+    ["keys rotate", withLines(ofFolder, settings)]
+  ] as const) {
+    const { printed, stderr } = await print(verb, "022", env)
+    assert.match(stderr, /others may read the file that these keys go to: chmod 600 it/)
+    assert.match(printed, /^BELLCAST_VAPID_PRIVATE_KEY=[\w-]{43}$/m)
+    assert.notInclude((await print(verb, "077", env)).stderr, "others may read")
+  }
+  assert.notInclude((await print("keys rotate", "022", ofFolder)).stderr, "others may read")
 })
 
 it.skipIf(!existsSync("/dev/full"))(

@@ -2,7 +2,6 @@
 // embedded server they are in the data folder and changed there. Beside an existing NATS they are
 // settings, and the new settings are printed. A change takes effect at the next start.
 
-import { fstatSync } from "node:fs"
 import { join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
@@ -17,21 +16,22 @@ import { type KeySet, retired, rotated, usableKeys, usableKeysMax } from "#secre
 import { developmentSubject, keysAreSet, keysOfSettings, missingFaults } from "#secrets/secrets.ts"
 import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { argument, jsonFlag, named, onOff, optional, ownSettings } from "../terminal/input.ts"
-import { counted, failed, failedBy, note, noted, printRows } from "../terminal/output.ts"
+import {
+  counted,
+  failed,
+  failedBy,
+  note,
+  noted,
+  noteReadByOthers,
+  printRows
+} from "../terminal/output.ts"
 import { addToFile, allLines, changedLines, newParts, textOf } from "./env-file.ts"
 
 /** Prints fresh secrets. */
 const printNew = Effect.gen(function* () {
   yield* Console.log(textOf(newParts()))
-  if (isReadByOthers())
-    yield* note("others may read the file that these keys go to: chmod 600 it, or use --env FILE")
+  yield* noteReadByOthers("these keys", "chmod 600 it, or use --env FILE")
 })
-
-/** Whether standard output is a file that other users may read. */
-const isReadByOthers = (): boolean => {
-  const output = fstatSync(1)
-  return output.isFile() && (output.mode & 0o077) !== 0
-}
 
 const writeNew = Effect.fnUntraced(function* (file: string) {
   const added = yield* addToFile(file, newParts())
@@ -63,6 +63,7 @@ const show = Effect.gen(function* () {
       : `BELLCAST_NATS_URL=${server.url}`
   const head = `# Secrets: those of ${own.dataDir}/secrets.json.`
   yield* Console.log([head, natsLine, allLines(file.vapidKeys, subject, secret)].join("\n"))
+  yield* noteReadByOthers("these keys")
 }).pipe(noted)
 
 /** The keys, with their private halves. `folder`: of the file that has them, if it is a file. */
@@ -82,18 +83,25 @@ export const ownKeys = Effect.gen(function* () {
 /** The settings that have the keys. */
 const keySettings = ["vapidFormerKeys", "vapidPrivateKey", "vapidPublicKey"] as const
 
-/** The keys, and a function that changes them. `change` returns what is left to do. */
+/** The keys, and a function that changes them and prints what is left to do. */
 const home = Effect.gen(function* () {
   const { folder, set } = yield* ownKeys
   const change = (edit: (set: KeySet) => KeySet) => {
     if (folder === undefined) {
       const head =
         "# New settings of every process. Restart those that deliver first, then the gateways."
-      return Effect.succeed([head, ...changedLines(set, edit(set))].join("\n"))
+      return Effect.andThen(
+        Console.log([head, ...changedLines(set, edit(set))].join("\n")),
+        noteReadByOthers("these keys")
+      )
     }
     return changeKeys(folder, edit).pipe(
       Effect.mapError(failedBy),
-      Effect.as(`# ${folder}/secrets.json is changed. It takes effect at the service's next start.`)
+      Effect.andThen(
+        Console.log(
+          `# ${folder}/secrets.json is changed. It takes effect at the service's next start.`
+        )
+      )
     )
   }
   return { set, change }
@@ -111,7 +119,7 @@ const rotate = Effect.gen(function* () {
     return yield* failed(`there are ${usableKeysMax} keys: retire those that no subscription needs`)
   }
   const now = yield* Clock.currentTimeMillis
-  yield* Console.log(yield* change((set) => rotated(set, freshPair(), now)))
+  yield* change((set) => rotated(set, freshPair(), now))
 }).pipe(noted)
 
 const list = Effect.fnUntraced(function* (json: boolean) {
@@ -159,9 +167,7 @@ const retire = Effect.fnUntraced(function* (publicKey: string, force: boolean) {
         "with --force each push to such a one ends as dead, for the reason key-retired"
     )
   }
-  yield* Console.log(
-    yield* change((now) => retired(now, publicKey, adopted[0]?.publicKey === publicKey))
-  )
+  yield* change((now) => retired(now, publicKey, adopted[0]?.publicKey === publicKey))
 })
 
 const forgetUsers = Effect.fnUntraced(function* (force: boolean) {

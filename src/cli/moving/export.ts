@@ -22,7 +22,7 @@ import { noteErased } from "../nats/erased.ts"
 import { natsFlags, onNats } from "../nats/on-nats.ts"
 import { userGiven, userGivenHelp } from "../nats/users.ts"
 import { argument, named, onOff, optional } from "../terminal/input.ts"
-import { counted, failed, note, type VerbFailed } from "../terminal/output.ts"
+import { counted, failed, note, noteReadByOthers, type VerbFailed } from "../terminal/output.ts"
 import { everythingOf } from "./everything.ts"
 
 /** Users whose lists are in memory. */
@@ -133,6 +133,7 @@ const toFile = Effect.fnUntraced(function* <E, R>(file: string, lines: Lines<E, 
 const toOutput = Effect.fnUntraced(function* <E, R>(terminal: boolean, lines: Lines<E, R>) {
   if (process.stdout.isTTY && !terminal)
     return yield* failed("endpoints and keys on a terminal stay in its history: name a file")
+  yield* noteReadByOthers("these endpoints and keys", "chmod 600 it, or name a file instead of -")
   return yield* lines((text) => Console.log(text))
 })
 

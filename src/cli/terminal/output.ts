@@ -1,5 +1,6 @@
 // The output of verbs: tables and JSON to standard output; notes, failures and errors of the
 // command line to standard error.
+import { fstatSync } from "node:fs"
 import * as Console from "effect/Console"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliOutput from "effect/cli/CliOutput"
@@ -84,6 +85,15 @@ export const shellWord = (text: string): string =>
  */
 export const note = (text: string) =>
   Console.error(`bellcast: ${text.split("\n").map(printable).join("\n")}`)
+
+/** Warns where standard output is a file that other users may read. `secrets`: what is in it. */
+export const noteReadByOthers = (secrets: string, remedy = "chmod 600 it") =>
+  Effect.suspend(() => {
+    const output = fstatSync(1)
+    return output.isFile() && (output.mode & 0o077) !== 0
+      ? note(`others may read the file that ${secrets} go to: ${remedy}`)
+      : Effect.void
+  })
 
 /** A verb cannot go on. The message is printed. */
 export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
