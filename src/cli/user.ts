@@ -15,7 +15,7 @@ import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
 import { readErased } from "#projection/erased-list.ts"
 import { streams } from "#streams/index.ts"
-import { filters, parseErasure } from "#streams/subjects.ts"
+import { filters, parseErasure, subjects } from "#streams/subjects.ts"
 import { decodeToken, type UserToken } from "#streams/tokens.ts"
 import { printable, printableJson } from "#telemetry/redaction.ts"
 import { eraseAll } from "./nats/erase.ts"
@@ -30,6 +30,7 @@ import {
   failed,
   failedBy,
   isoOf,
+  note,
   printRows,
   shellWord,
   tableOr
@@ -206,6 +207,14 @@ const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Store
   ].join("\n")
 })
 
+/** Warns where LOG has nothing of a user, whose name may be a wrong one. */
+const noteUnknown = Effect.fnUntraced(function* ({ id, user }: User) {
+  const { following } = yield* EventLog
+  for (const filter of [subjects.subscription(user), filters.registrationsOf(user)])
+    if ((yield* following("log", filter, { from: 1, limit: 1 })).length > 0) return
+  yield* note(`LOG has no subscription and no registration of ${id}: check the name`)
+})
+
 /** Erases again whom LOG, which a backup has, does not know as erased. */
 const repeat = Effect.fnUntraced(function* (file: string) {
   yield* demandLog
@@ -240,6 +249,8 @@ const userErase = Command.make(
         return yield* failed("name a user, or a list with --repeat")
       if (Option.isSome(file)) return yield* repeat(file.value)
       const given = yield* userGiven(Option.getOrThrow(user))
+      yield* demandLog
+      yield* noteUnknown(given)
       const [fact] = yield* eraseAll([given.user])
       yield* Console.log(yield* erasureText(given, fact!))
     }).pipe(onNats(nats))

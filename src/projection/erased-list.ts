@@ -63,7 +63,7 @@ export const erasedListLayer = Layer.effectDiscard(
     const { lost } = yield* readErased(file)
     if (lost.length > 0)
       yield* Effect.logError(
-        `LOG is older than ${file}: it has erased users again: ${lost.length}. ` +
+        `LOG is older than ${file}, and has users again who were erased: ${lost.length}. ` +
           `Run \`bellcast user erase --repeat ${file}\``
       )
   }).pipe(

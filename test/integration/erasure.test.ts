@@ -295,7 +295,9 @@ describe("an erasure", { timeout: 300_000 }, () => {
     assert.match(text, inWords)
     assert.notInclude(text, "no such broadcast")
     for (const [, command = ""] of rest.slice(2, -1)) await cli(...command.split(" ").slice(1))
-    assert.notMatch(await cli("user", "erase", eve), /draft|scheduled/)
+    const again = await runCli(["user", "erase", eve, "--nats", nats.url], env)
+    assert.notMatch(again.stdout, /draft|scheduled/)
+    assert.match(again.stderr, /LOG has no subscription and no registration of .*: check the name/)
   })
 
   it("is repeated for whom a list names and a restored LOG does not know", async () => {
@@ -318,7 +320,7 @@ describe("an erasure", { timeout: 300_000 }, () => {
       roles: "projection",
       env: { BELLCAST_ERASED_FILE: list }
     })
-    const says = /LOG is older than .*erased\.jsonl: it has erased users again: 1\. Run/
+    const says = /LOG is older than .*erased\.jsonl, and has users again who were erased: 1\. Run/
     await until(
       async () => restarted.output(),
       (text) => says.test(text)

@@ -156,7 +156,7 @@ const everything = Effect.fnUntraced(function* (given: Option.Option<string>) {
     lines: (write: Write) => everythingOf(user, (found) => write(printableJson(found))),
     said: (count: number) =>
       counted(count, "message or entry names", "messages and entries name") +
-      " the user, some with endpoints and keys"
+      " the user; endpoints and keys may be among them"
   }
 })
 
