@@ -1,5 +1,5 @@
-// A list of subscriptions that is no JSON, as only a client of NATS writes it: its shard waits until
-// the list is mended, and nothing behind it does.
+// A list of subscriptions that is no JSON, as only a client of NATS writes it: its shard waits
+// until the list is mended, and nothing behind it does.
 import { assert, it } from "vitest"
 import { shardOf, type UserToken } from "#streams/tokens.ts"
 import { shown } from "../support/broadcast-states.ts"
