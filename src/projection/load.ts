@@ -136,14 +136,16 @@ const loadList = Effect.fnUntraced(function* (
  */
 const isAfterErasure = Effect.fnUntraced(function* (
   { isLive, lists, log }: Sets,
-  { command, key, stored: { seq }, user }: Extract<Step, { kind: "list" }>
+  { command: given, key, stored: { seq }, user }: Extract<Step, { kind: "list" }>
 ) {
-  const mayBe = isLive && command.type === "subscription.put" && !comesBack(command)
-  if (!mayBe || !isBlank(lists.get(key) ?? emptyList)) return false
-  const about = yield* log.lastOf("log", [subjects.erase(user), subjects.erased(user)])
-  return about.some(({ message, seq: at }) =>
-    message.type === "user.erased" ? message.command < seq && seq < at : at < seq
-  )
+  const isPut = given.type === "subscription.put" && !comesBack(given)
+  if (!isLive || !isPut || !isBlank(lists.get(key) ?? emptyList)) return false
+  // In this order: the fact is stored before the command is removed.
+  const command = yield* log.last("log", subjects.erase(user))
+  const fact = yield* log.last("log", subjects.erased(user))
+  if (command !== undefined && command.seq < seq) return true
+  const { message, seq: at = 0 } = fact ?? {}
+  return message?.type === "user.erased" && message.command < seq && seq < at
 })
 
 const loadStep = (sets: Sets, facts: Facts, step: Step) => {

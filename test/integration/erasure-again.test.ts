@@ -7,13 +7,17 @@ import { Effect, Fiber, Layer } from "effect"
 import { assert, describe, it } from "vitest"
 import { eraseAll } from "#cli/nats/erase.ts"
 import { redrivesHeader } from "#domain/broadcast.ts"
+import { emptyList } from "#domain/subscription/subscription.ts"
 import { provision } from "#nats/admin/provision.ts"
+import { Watermark } from "#nats/follower/watermark.ts"
+import { Buckets } from "#nats/kv/bucket.ts"
 import { natsLayer } from "#nats/layer.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import { endRegistrations } from "#projection/erase.ts"
 import { readErased } from "#projection/erased-list.ts"
 import { EndMillisMax } from "#projection/letters.ts"
 import { projectionLayer } from "#projection/projector.ts"
+import { keys } from "#streams/buckets.ts"
 import { filters, subjects } from "#streams/subjects.ts"
 import { channelToken, directToken } from "#streams/tokens.ts"
 import { until } from "../support/client.ts"
@@ -83,6 +87,35 @@ describe("an erasure that a command asks for", { timeout: 120_000 }, () => {
     const last = await lastOn(admin, place)
     assert.isAbove(last!.seq, began)
     assert.equal(last!.type, "registration.put/1")
+  })
+
+  it("passes over what was decided before it, and is stored once the list is empty", async () => {
+    await using nats = await startNats({ syncAlways: false })
+    const projector = projectionLayer.pipe(Layer.provideMerge(deletingNothing(nats.url)))
+    const replaces = { id: "b".repeat(64), lastModified: 4, renewal: "r".repeat(43) }
+    const program = Effect.gen(function* () {
+      const { append } = yield* EventLog
+      const { reached } = yield* Watermark
+      const listOf = Effect.map(
+        Effect.flatMap(Buckets, ({ get }) => get("subscriptions", keys.subscriptions(user))),
+        (entry) => entry?.value
+      )
+      // A renewal may be the first that LOG has of a user.
+      yield* reached((yield* append("log", putOf(1, { replaces }))).seq, 10_000)
+      assert.lengthOf(Object.keys((yield* listOf)!.subscriptions), 1)
+      const erasure = { type: "user.erase", body: { at: 2 } } as const
+      const erased = yield* append("log", { subject: subjects.erase(user), ...erasure })
+      yield* reached(erased.seq, 10_000)
+      for (const late of [{ restored: true }, { replaces }]) {
+        yield* reached((yield* append("log", putOf(3, late))).seq, 10_000)
+        assert.deepEqual(yield* listOf, emptyList)
+      }
+      yield* reached((yield* append("log", putOf(5))).seq, 10_000)
+      assert.lengthOf(Object.keys((yield* listOf)!.subscriptions), 1, "the user comes back")
+    })
+    const provisioned = provision(1).pipe(Effect.provide(clientOf(nats.url)))
+    await Effect.runPromise(provisioned)
+    await Effect.runPromise(program.pipe(Effect.provide(projector)))
   })
 
   it("ends the registrations of the user before", async () => {
