@@ -68,14 +68,20 @@ export const startDue = Effect.gen(function* () {
 const startEach = Effect.gen(function* () {
   const states = yield* States
   let hearsMillis = heardMillis
+  let former: ReadonlySet<number> = new Set()
   while (true) {
     const now = yield* Clock.currentTimeMillis
     const scheduled = yield* states.scheduled
     const due = scheduled.filter(({ startsAt }) => startsAt <= now)
     yield* Effect.forEach(due, startOne, { concurrency: startsAtOnce, discard: true })
-    const first = scheduled.reduce((least, { startsAt }) => Math.min(least, startsAt), Infinity)
-    const waitMillis = Math.min(due.length > 0 ? hearsMillis : first - now, soonMillis)
-    hearsMillis = due.length > 0 ? Math.min(2 * hearsMillis, soonMillis) : heardMillis
+    const first = scheduled.reduce(
+      (least, { startsAt }) => (startsAt > now ? Math.min(least, startsAt) : least),
+      Infinity
+    )
+    const areNew = due.some(({ seq }) => !former.has(seq))
+    hearsMillis = areNew ? heardMillis : Math.min(2 * hearsMillis, soonMillis)
+    former = new Set(due.map(({ seq }) => seq))
+    const waitMillis = Math.min(due.length > 0 ? hearsMillis : soonMillis, first - now, soonMillis)
     yield* Effect.raceFirst(Effect.sleep(waitMillis), states.scheduling)
   }
 })
