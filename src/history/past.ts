@@ -65,11 +65,11 @@ export const momentAt = Effect.fnUntraced(function* (at: number, days: number) {
   const deleted = (yield* readHistoryPlace).historyFrom
   const historyFrom = Math.max(endOfHistory(now, days), deleted)
   yield* demandInHistory(at, historyFrom)
-  const { firstAt = now, lastSeq = 0 } = (yield* streamState(streams.log)) ?? {}
-  // What was true before is in no message: an empty answer would say that nobody was there.
-  if (at < firstAt)
+  const { begunAt = now, lastSeq = 0 } = (yield* streamState(streams.log)) ?? {}
+  // No message says what was true before: an empty answer would say that nobody was there.
+  if (at < begunAt)
     return yield* new NotInHistory({
-      message: `LOG begins at ${new Date(firstAt).toISOString()}: give that time or a later one`
+      message: `LOG begins at ${new Date(begunAt).toISOString()}: give that time or a later one`
     })
   const seq = ((yield* firstSince("log", at)) ?? lastSeq + 1) - 1
   const moment: Moment = { seq, at, historyFrom }

@@ -44,8 +44,11 @@ export interface StreamState {
   /** Of the first message that is left; without any, one more than `lastSeq`. */
   readonly firstSeq: number
   readonly lastSeq: number
-  /** When the first message that is left was stored, in milliseconds since the epoch. */
-  readonly firstAt: number
+  /**
+   * When it was created, or its first message stored, which a restored one has from before; in
+   * milliseconds since the epoch.
+   */
+  readonly begunAt: number
   readonly replicas: number
   /** The form of what it stores (`storedForm`). Undefined: made by no version of Bellcast. */
   readonly form: string | undefined
@@ -56,14 +59,15 @@ export interface StreamState {
 const stateOf = Effect.fnUntraced(function* (name: string) {
   const info = yield* infoOf(yield* Nats, name)
   if (info === undefined) return undefined
-  const { config, state } = info
+  const { config, created, state } = info
+  const firstTimes = state.messages === 0 ? [created] : [created, state.first_ts]
   const found: StreamState = {
     messages: state.messages,
     bytes: state.bytes,
     bytesMax: config.max_bytes,
     firstSeq: state.first_seq,
     lastSeq: state.last_seq,
-    firstAt: Date.parse(state.first_ts),
+    begunAt: Math.min(...firstTimes.map(Date.parse)),
     replicas: config.num_replicas,
     form: config.metadata?.[formKey],
     making: config.metadata?.[makingKey]
