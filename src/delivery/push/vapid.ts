@@ -78,6 +78,8 @@ export class Vapid extends Context.Service<
 
 interface Token {
   readonly header: string
+  /** No other one may take its place yet. */
+  isRefused: boolean
   readonly made: Moment
   readonly renewMillis: number
 }
@@ -100,7 +102,8 @@ const makeVapid = Effect.gen(function* () {
   const renewed = Effect.fnUntraced(function* (origin: string, publicKey: string, refused: string) {
     const now = yield* moment
     const token = tokens.of(origin).get(publicKey)
-    if (token === undefined || token.header !== refused)
+    const isCurrent = token?.header === refused
+    if (token === undefined || (!isCurrent && !token.isRefused))
       return yield* authorization(origin, publicKey)
     return yield* make.other({ origin, publicKey, refused }, token, now)
   })
@@ -159,7 +162,9 @@ const makeTokens = Effect.fnUntraced(function* (tokens: Table<Map<string, Token>
     ).Authorization
     // Spread, so that many workers do not all renew in the same minute.
     const spread = 0.9 + (yield* Random.next) / 10
-    tokens.of(origin).set(publicKey, { header, made, renewMillis: renewMillis * spread })
+    tokens
+      .of(origin)
+      .set(publicKey, { header, isRefused: false, made, renewMillis: renewMillis * spread })
     return header
   })
 
@@ -169,7 +174,9 @@ const makeTokens = Effect.fnUntraced(function* (tokens: Table<Map<string, Token>
     const token = yield* asked.join(`${origin} ${publicKey} ${refused}`, ask)
     if (token === undefined || token === "none") return token
     const { freshMillis, header } = token
-    tokens.of(origin).set(publicKey, { header, made: now, renewMillis: freshMillis })
+    tokens
+      .of(origin)
+      .set(publicKey, { header, isRefused: false, made: now, renewMillis: freshMillis })
     return header
   })
 
@@ -183,9 +190,11 @@ const makeTokens = Effect.fnUntraced(function* (tokens: Table<Map<string, Token>
     other: Effect.fnUntraced(function* (request: TokenRequest, token: Token, now: Moment) {
       // Only the parent knows when the token of a child was signed.
       const header = askToken === undefined ? undefined : yield* given(request, now)
-      if (header !== undefined) return header === "none" ? undefined : header
       const isYoung = (ageOf(token, now) ?? youngMillis) < youngMillis
-      return isYoung ? undefined : yield* signed(request, now)
+      const isNone = header === "none" || (header === undefined && isYoung)
+      // Pushes under way with a former token are not tried again with this one.
+      token.isRefused = isNone
+      return isNone ? undefined : (header ?? (yield* signed(request, now)))
     })
   }
 })
