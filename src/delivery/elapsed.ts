@@ -25,7 +25,7 @@ export class Elapsed extends Context.Service<
     return {
       since: Effect.fnUntraced(function* (message, at) {
         const monotonic = yield* monotonicMillis
-        const ownMillis = monotonic - asked.of(message, () => monotonic)
+        const ownMillis = monotonic - asked.of(`${message} ${at}`, () => monotonic)
         return Math.max((yield* Clock.currentTimeMillis) - at, ownMillis)
       })
     }

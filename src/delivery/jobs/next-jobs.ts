@@ -20,8 +20,8 @@ const overMax = 16
 /**
  * Appends the jobs that follow a shard which begins or has ended. All at once, they would wait in
  * front of those of broadcasts that come later. Those of a broadcast with a rate follow when its
- * last push has its turn, or it has ended: so no more are there at once than have pushes that wait
- * for turns. `Effect.void`: none follows now.
+ * last push has its turn, or it has ended, or cannot be read: so no more are there at once than
+ * have pushes that wait for turns. `Effect.void`: none follows now.
  */
 export const appendNext = (job: Message<"shard">, hasEnded: boolean) =>
   job.stride === undefined || hasEnded !== (job.rate !== undefined)

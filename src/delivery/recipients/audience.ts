@@ -213,12 +213,20 @@ const isRegistered = Effect.fnUntraced(function* (
   places: ReadonlyArray<ReturnType<typeof keys.registration>>
 ) {
   const buckets = yield* Buckets
-  const [place, ...others] = places
-  if (place === undefined) return false
-  if (others.length === 0) return (yield* buckets.get("registrations", place))?.value.on === true
-  const present = yield* buckets.revision("registrations")
-  const found = yield* buckets.getMany("registrations", places, present)
-  return found!.some(({ value }) => value.on)
+  const inTurn = Effect.gen(function* () {
+    for (const place of places)
+      if ((yield* buckets.get("registrations", place))?.value.on === true) return true
+    return false
+  })
+  if (places.length < 2) return yield* inTurn
+  return yield* Effect.gen(function* () {
+    const present = yield* buckets.revision("registrations")
+    const found = yield* buckets.getMany("registrations", places, present)
+    return found!.some(({ value }) => value.on)
+  }).pipe(
+    // Where one of them is no JSON, another one may stand.
+    Effect.catch(() => inTurn)
+  )
 })
 
 /** Returns the subscription `id` of a user if it is the one that was stored by `generation`. */
