@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process"
 import { randomBytes, randomUUID } from "node:crypto"
 import { existsSync } from "node:fs"
-import { link, readdir, readFile, rename, rm } from "node:fs/promises"
+import { link, readdir, readFile, rename, rm, stat } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import * as Effect from "effect/Effect"
@@ -140,8 +140,14 @@ export const runsWith = async (pid: number, word: string, proc = "/proc"): Promi
  */
 const pidMillisMax = 500
 
+/** A lock as it was read. */
+interface Held {
+  readonly holder: string
+  readonly writtenAt: number
+}
+
 /** Removes a lock that a killed server left, unless another start has replaced it meanwhile. */
-const removeLock = async (lock: string, holder: string): Promise<void> => {
+const removeLock = async (lock: string, { holder, writtenAt }: Held): Promise<void> => {
   const aside = `${lock}.${randomUUID()}`
   try {
     await rename(lock, aside)
@@ -149,7 +155,9 @@ const removeLock = async (lock: string, holder: string): Promise<void> => {
     // Another start has removed it.
     return
   }
-  if ((await readFile(aside, "utf8")) !== holder) await link(aside, lock).catch(() => {})
+  const { mtimeMs } = await stat(aside)
+  const isAnother = mtimeMs !== writtenAt || (await readFile(aside, "utf8")) !== holder
+  if (isAnother) await link(aside, lock).catch(() => {})
   await rm(aside, { force: true })
 }
 
@@ -161,8 +169,9 @@ export const released = async (folder: Folder, timeoutMillis: number): Promise<b
   const deadline = AbortSignal.timeout(timeoutMillis)
   let withPidAt = performance.now()
   for (;;) {
+    const writtenAt = (await stat(folder.lock).catch(() => undefined))?.mtimeMs
     const holder = await readFile(folder.lock, "utf8").catch(() => undefined)
-    if (holder === undefined) return true
+    if (holder === undefined || writtenAt === undefined) return true
     const now = performance.now()
     const hasPid = /^[1-9]\d*\s*$/.test(holder)
     if (hasPid) withPidAt = now
@@ -170,7 +179,7 @@ export const released = async (folder: Folder, timeoutMillis: number): Promise<b
       ? await runsWith(Number(holder), folder.lock)
       : now - withPidAt < pidMillisMax
     if (!isHeld) {
-      await removeLock(folder.lock, holder)
+      await removeLock(folder.lock, { holder, writtenAt })
       return true
     }
     if (deadline.aborted) return false
