@@ -195,7 +195,8 @@ const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Store
     ...(yield* restOf([given], seq)),
     {
       what: "what the user published, or others got, too; who had a right",
-      end: `bellcast export FILE --user ${shellWord(id)} --all shows it`
+      // The verb needs the id.
+      end: `bellcast export FILE --user ${id === user ? "ID" : shellWord(id)} --all shows it`
     }
   ]
   return [

@@ -139,7 +139,7 @@ it("asking for a response on a subject that is stored get none", async () => {
     assert.isNull(await jsm.streams.getMessage(stream, { last_by_subj }), last_by_subj)
 })
 
-/** A name in as many spellings as fit into a message: letters of both cases. */
+/** A name of 15 letters in all its spellings. */
 const spellingsBlock = (): string => {
   const name = "x-authentication"
   const letters = [...name].flatMap((letter, i) => (letter === "-" ? [] : [i]))
@@ -147,11 +147,10 @@ const spellingsBlock = (): string => {
     const upper = new Set(letters.filter((_, bit) => (n >> bit) & 1))
     return [...name].map((letter, i) => (upper.has(i) ? letter.toUpperCase() : letter)).join("")
   })
-  const some = lines.slice(0, 50_000).map((line) => `${line}:\r\n`)
-  return `NATS/1.0\r\n${some.join("")}\r\n`
+  return `NATS/1.0\r\n${lines.map((line) => `${line}:\r\n`).join("")}\r\n`
 }
 
-it("requests with a header in 50,000 spellings hold up no other", async () => {
+it("requests with a header in 32,768 spellings hold up no other", async () => {
   const { nc, raw, service } = shared
   const block = spellingsBlock()
   for (let i = 0; i < 8; i++) {

@@ -1,5 +1,5 @@
-// What an erasure leaves of users, and the commands that end it: grants, scheduled broadcasts and
-// drafts. A restored backup has them again.
+// The rest of users after their erasure, and the commands that end it: grants, scheduled broadcasts
+// and drafts. A restored backup has them again.
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { scheduledBroadcasts } from "#broadcasts/states.ts"
@@ -61,7 +61,7 @@ export const grantsNaming = Effect.fnUntraced(function* (users: ReadonlyArray<Us
   )
 })
 
-/** What is left of users after their erasure, but for what goes with time. */
+/** The rest of users after their erasure, but for what goes with time. */
 export const restOf = Effect.fnUntraced(function* (users: ReadonlyArray<User>, seq: number) {
   if (users.length === 0) return []
   return [
@@ -75,8 +75,10 @@ const grantsLeft = (grants: ReadonlyArray<Grant> | undefined): ReadonlyArray<Res
   grants === undefined
     ? [
         {
-          what: "grants, which are not known of a pseudonym without the user id secret",
-          end: "bellcast permissions list"
+          what:
+            "grants, scheduled broadcasts and drafts of others: not known of a pseudonym without " +
+            "the user id secret",
+          end: "bellcast permissions, broadcast and draft list"
         }
       ]
     : grants.map(({ channel, principal, right }) => {

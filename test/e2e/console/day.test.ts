@@ -117,7 +117,7 @@ for (const [name, { path, start }] of Object.entries(browsers))
       await desk.becomes(".headline", new RegExp(`${cancelled.toLocaleString("en")}\\s+Stopped`))
     }
 
-    /** It takes the place of the first. */
+    /** The second broadcast takes the place of the first. */
     const correctsAndSends = async () => {
       const first = await broadcast(await desk.id("broadcast"))
       await desk.press("Correct and send")
