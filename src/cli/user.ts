@@ -44,7 +44,8 @@ const rightsOf = (user: User, { seq }: Pick<Moment, "seq">) =>
 type Grants = Effect.Success<ReturnType<typeof rightsOf>>
 
 const mayText = (grants: Grants): string => {
-  if (grants === undefined) return "is not known of a pseudonym without the user id secret"
+  if (grants === undefined)
+    return "is not known of a pseudonym without the service's user id secret here"
   const all = grants.map(({ channel, right }) => `${right} on ${printable(channel)}`).join(", ")
   return `${all === "" ? "no grant names the user" : all}; groups and settings may say more`
 }
@@ -136,7 +137,8 @@ const personAt = Effect.fnUntraced(function* ({ id, user }: User, moment: Moment
   const isErased = (yield* erasedAfter(user, moment)) !== undefined
   return {
     ...{ id, pseudonym: user, at: moment.at, ...(isErased && (yield* erasureSince(user, 0))) },
-    ...{ devices, registrations: channels.length, channels },
+    // Of an erased user nobody knows which there were.
+    ...(!isErased && { devices, registrations: channels.length, channels }),
     ...(grants !== undefined && { grants })
   }
 })
@@ -157,14 +159,13 @@ const shownPastDevices = {
 }
 
 const pastText = (person: Effect.Success<ReturnType<typeof personAt>>): string => {
-  const { at, channels, devices, erased, grants } = person
-  const tables = [tableOr(channels, shownChannels), tableOr(devices, shownPastDevices)]
+  const { at, channels, devices, grants } = person
   return [
     ...headOf(person),
     `at         ${isoOf(at)}`,
     `may        ${mayText(grants)}`,
-    // Of an erased user nobody knows which there were.
-    ...(erased === undefined ? tables.flatMap((each) => ["", each]) : [])
+    ...(channels === undefined ? [] : ["", tableOr(channels, shownChannels)]),
+    ...(devices === undefined ? [] : ["", tableOr(devices, shownPastDevices)])
   ].join("\n")
 }
 
@@ -208,11 +209,13 @@ const erasureText = Effect.fnUntraced(function* (given: User, { at, seq }: Store
   ].join("\n")
 })
 
-/** Warns where LOG has nothing of a user, whose name may be a wrong one. */
+/** Warns where LOG has never heard of an id, which may be mistyped. */
 const noteUnknown = Effect.fnUntraced(function* ({ id, user }: User) {
+  if (id === user) return
   const { following } = yield* EventLog
   for (const filter of [subjects.subscription(user), filters.registrationsOf(user)])
     if ((yield* following("log", filter, { from: 1, limit: 1 })).length > 0) return
+  if ((yield* erasureSince(user, 0)) !== undefined) return
   yield* note(`LOG has no subscription and no registration of ${id}: check the name`)
 })
 
@@ -222,13 +225,16 @@ const repeat = Effect.fnUntraced(function* (file: string) {
   const { asked, lost, users } = yield* Effect.catchTag(readErased(file), "ListFault", (fault) =>
     Effect.fail(failedBy(fault))
   )
-  const facts = yield* eraseAll(lost, asked)
+  const rest = printRest(lost.map((user) => ({ id: user, user })))
+  // The next run knows only those that are left.
+  yield* Effect.onError(eraseAll(lost, asked), () => Effect.ignore(rest))
   yield* Console.log(`${lost.length} of ${users.length} erasures were repeated`)
-  const seq = Math.max(0, ...facts.map((fact) => fact.seq))
-  const rows = yield* restOf(
-    lost.map((user) => ({ id: user, user })),
-    seq
-  )
+  yield* rest
+})
+
+const printRest = Effect.fnUntraced(function* (users: ReadonlyArray<User>) {
+  const { lastSeq = 0 } = (yield* streamState(streams.log)) ?? {}
+  const rows = yield* restOf(users, lastSeq)
   if (rows.length > 0) yield* Console.log(`\n${tableOr(rows, shownRest)}`)
 })
 

@@ -34,7 +34,7 @@ export const readErased = Effect.fnUntraced(function* (file: string) {
   // A shell empties the file of a redirection before the command runs, which may then fail.
   if (users.length === 0)
     return yield* new ListFault({
-      message: `${file} names nobody: put an earlier copy of the list there`
+      message: `${file} names nobody: if somebody was erased, put an earlier copy of the list there`
     })
   const found = yield* (yield* EventLog).lastOf("log", users.map(subjects.erased))
   const facts = new Map<UserToken, number>()

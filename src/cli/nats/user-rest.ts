@@ -77,7 +77,7 @@ const grantsLeft = (grants: ReadonlyArray<Grant> | undefined): ReadonlyArray<Res
         {
           what:
             "grants, scheduled broadcasts and drafts of others: not known of a pseudonym without " +
-            "the user id secret",
+            "the service's user id secret here",
           end: "bellcast permissions, broadcast and draft list"
         }
       ]
