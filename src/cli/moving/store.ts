@@ -205,7 +205,11 @@ const complete = Effect.fnUntraced(function* (line: Line, limits: Limits) {
 const eraseAgain = Effect.fnUntraced(function* ({ appended, user: { user } }: Line) {
   const erasure = yield* erasureOf(user)
   if (erasure === undefined) return false
-  if (erasure.seq < appended.seq) yield* askErasure(user)
+  if (erasure.seq >= appended.seq) return true
+  // The user may have come back by a message of their own.
+  const last = yield* (yield* EventLog).last("log", subjects.subscription(user))
+  const isBack = last !== undefined && last.seq > erasure.seq && last.seq !== appended.seq
+  if (!isBack) yield* askErasure(user)
   return true
 })
 
