@@ -23,7 +23,7 @@ import type {
   StartRefused
 } from "#nats/connection/errors.ts"
 import { natsLayer } from "#nats/layer.ts"
-import { readServerTime } from "#nats/watch/server-time.ts"
+import { serverTime } from "#nats/watch/server-time.ts"
 import { remedyOf } from "#nats/watch/space.ts"
 import {
   inboxPrefixFault,
@@ -35,7 +35,7 @@ import {
 } from "#settings/addresses.ts"
 import { printable, printableJson, withoutSecrets } from "#telemetry/redaction.ts"
 import { named, objectFlag } from "../terminal/input.ts"
-import { failed, failedBy, noted, type VerbFailed } from "../terminal/output.ts"
+import { failed, failedBy, note, noted, type VerbFailed } from "../terminal/output.ts"
 import { atFlag, presentOr } from "./past.ts"
 
 /** A flag whose default is the value of a setting. */
@@ -116,6 +116,8 @@ export const onNats =
       )
     }).pipe(Effect.scoped, noted, Effect.provide(toStderr))
 
+const withoutTime = "NATS did not say its time: the times of this command are those of this machine"
+
 /**
  * Runs a verb by the time of NATS, as every process of the service runs: the times that both store
  * are compared. Before the first start there is no LOG, and the time is that of this machine.
@@ -123,8 +125,8 @@ export const onNats =
 const byServerTime = <A, E, R>(verb: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const clock = new ServiceClock()
-    const reading = yield* Effect.option(readServerTime)
-    if (Option.isSome(reading)) clock.follow(reading.value)
+    const reading = yield* Effect.catch(serverTime, () => Effect.as(note(withoutTime), undefined))
+    if (reading !== undefined) clock.follow(reading)
     return yield* Effect.provideService(verb, Clock.Clock, clock)
   })
 

@@ -5,6 +5,7 @@ import {
   type Msg,
   headers as newHeaders,
   nuid,
+  PermissionViolationError,
   RequestError,
   type Subscription
 } from "@nats-io/transport-node"
@@ -201,11 +202,13 @@ interface ApiReply {
 
 /**
  * Whether a gateway may have got a request that ended without a response. Not where the client
- * refused to send its headers.
+ * refused to send its headers, nor where NATS refused it.
  */
 export const mayBeSent = (cause: Cause.Cause<NatsUnavailable>): boolean => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return !(error?.cause instanceof InvalidArgumentError)
+  const refusal = error?.cause instanceof RequestError ? error.cause.cause : error?.cause
+  const isForbidden = refusal instanceof PermissionViolationError && refusal.operation === "publish"
+  return !isForbidden && !(refusal instanceof InvalidArgumentError)
 }
 
 /** The response of a gateway; undefined: no gateway runs. */

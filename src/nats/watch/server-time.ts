@@ -19,16 +19,31 @@ const shown = (millis: number) => ({ seconds: Math.round(millis / 1000) })
 
 const failed = unavailable("time of the server")
 
-/** Reads the time of the server that leads LOG: that server gives broadcasts their time. */
-export const readServerTime = Effect.gen(function* () {
+/**
+ * The time of the server that leads LOG, which gives broadcasts their time; undefined: there is no
+ * LOG yet.
+ */
+export const serverTime = Effect.gen(function* () {
   const nats = yield* Nats
   const began = yield* monotonicMillis
   const info = yield* streamInfo(nats, streams.log.name, timeoutMillis).pipe(
     Effect.mapError(failed)
   )
-  if (info === undefined) return yield* failed(new Error(`no stream ${streams.log.name}`))
-  return { serverMillis: Date.parse(info.ts), began, ended: yield* monotonicMillis }
+  if (info === undefined) return undefined
+  const reading: Reading = {
+    serverMillis: Date.parse(info.ts),
+    began,
+    ended: yield* monotonicMillis
+  }
+  return reading
 })
+
+/** Like `serverTime`, but fails where there is no LOG. */
+export const readServerTime = Effect.flatMap(serverTime, (reading) =>
+  reading === undefined
+    ? failed(new Error(`no stream ${streams.log.name}`))
+    : Effect.succeed(reading)
+)
 
 /** The server's time in a look at all streams; undefined: LOG was not there. */
 const readingOf = ({ began, ended, streams: found }: Look): Reading | undefined => {
