@@ -41,9 +41,7 @@ describe.skipIf(firefoxPath === undefined)("client.js and pages of several users
     const page = await stage.enabled()
     const endpoint = await stage.endpoint(page)
     await page.reload()
-    const nobody = stage.connect(page, { user: null })
-    await stage.connect(page)
-    await nobody
+    await stage.connectAll(page, [{ user: null }, {}])
     await stage.becomes(page, "on")
     expect(await stage.endpoint(page)).toBe(endpoint)
   })

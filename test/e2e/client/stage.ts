@@ -111,12 +111,20 @@ export class Stage {
 
   /** Calls `connect` as a page does on each load. */
   async connect(page: Page, given: Partial<Given> = {}): Promise<Shown> {
+    return (await page.evaluate(this.#callOf(given))) as Shown
+  }
+
+  /** Calls it once for each, one right after the other, and waits for all. */
+  async connectAll(page: Page, all: ReadonlyArray<Partial<Given>>): Promise<void> {
+    const calls = all.map((given) => this.#callOf(given))
+    await page.evaluate(`Promise.all([${calls.join(", ")}])`)
+  }
+
+  #callOf(given: Partial<Given>): string {
     const { tokens, user = this.user, worker = "/worker.js", adopt } = given
     const answers = tokens ?? [basic(user ?? "nobody")]
     const options = { url: this.service.url, user, worker, adopt }
-    return (await page.evaluate(
-      `device.connect(${JSON.stringify(options)}, ${JSON.stringify(answers)})`
-    )) as Shown
+    return `device.connect(${JSON.stringify(options)}, ${JSON.stringify(answers)})`
   }
 
   /** A page that is loaded and connected. */
