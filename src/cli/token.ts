@@ -56,7 +56,10 @@ const create = Effect.fnUntraced(function* (
     ...(users ? ["name any user"] : []),
     ...(operator ? ["act as an operator"] : [])
   ].join(" and ")
-  yield* note(`whoever has this token may ${may}${until}; it is not shown again`)
+  yield* note(
+    `whoever has this token may ${may}${until}; it is not shown again. Gateways take it where ` +
+      "BELLCAST_AUTH_POLICIES names token"
+  )
   yield* Effect.catchTag(
     untilApplied("permissions", keys.token(hash), seq),
     "VerbFailed",

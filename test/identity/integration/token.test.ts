@@ -70,7 +70,9 @@ describe("a token", () => {
     expect(made.code).toBe(0)
     expect(made.stdout).toMatch(/^bellcast_[0-9A-Za-z]{49}\n$/)
     const token = made.stdout.trimEnd()
-    expect(made.stderr).toMatch(/may publish on news\* until \d{4}-.*; it is not shown again/)
+    expect(made.stderr).toMatch(
+      /may publish on news\* until \d{4}-.* shown again\. Gateways take it /
+    )
     expect(await publish(token)).toBe(202)
     expect(await row("billing")).toMatchObject({ channels: ["news*"], state: "valid" })
     const [random, text] = [token.slice("bellcast_".length, -6), await storedText(nats.url)]
