@@ -1,7 +1,8 @@
-// A list of subscriptions that is no JSON, as only a client of NATS writes it: its shard waits
-// until the list is mended, and nothing behind it does.
+// An entry that is no JSON, as only a client of NATS writes it: the shard of a list waits until that
+// is mended, and nothing behind it does; a push goes on by another registration.
 import { assert, it } from "vitest"
-import { shardOf, type UserToken } from "#streams/tokens.ts"
+import { keys } from "#streams/buckets.ts"
+import { channelToken, shardOf, type UserToken } from "#streams/tokens.ts"
 import { shown } from "../support/broadcast-states.ts"
 import { finishedAt, publishAt, until } from "../support/client.ts"
 import { fillChannels } from "../support/fill.ts"
@@ -47,4 +48,28 @@ it("holds up its own shard of a broadcast with a rate, and none behind it", {
     people,
     "each was sent once"
   )
+})
+
+it("lets a push be tried again for the channel that can be read", {
+  timeout: 60_000
+}, async () => {
+  await using nats = await startNats({ syncAlways: false })
+  await using push = await startPushService()
+  const agent = push.subscribe({ script: ["503 retry-after 3", "201"] })
+  await using service = await startService({ natsUrl: nats.url })
+  const subscriptions = [agent.subscription]
+  const channels = ["one", "two"]
+  const both = channels.map((name) => ({ name, subscriptions }))
+  await fillChannels(nats.url, both, { areBasic: true })
+  const body = { data: { n: 1 }, to: { channels } }
+  const id = await publishAt(service.url, "/broadcasts", body)
+  await until(
+    () => shown(service.url, id),
+    ({ retrying }) => retrying === 1
+  )
+  await using admin = await connectAdmin(nats.url)
+  const place = keys.registration(channelToken("one"), tokenOf("user0"))
+  await admin.nc.request(`$KV.bellcast_registrations.${place}`, "no JSON")
+  const done = await finishedAt(service.url, `/broadcasts/${id}`, "publisher", 30_000)
+  assert.deepInclude(done, { accepted: 1, delivered: 1 })
 })

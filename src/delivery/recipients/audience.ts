@@ -2,7 +2,6 @@
 // the broadcast was accepted, or started later; a user is registered on a channel of it, or named.
 // Of a redrive, those whose push of the earlier broadcast ended as dead or expired. The target of a
 // retry: the subscription as its user has it now.
-import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -13,9 +12,9 @@ import { type Recipients, usersIn } from "#domain/recipients.ts"
 import { isMoved, takenFrom } from "#domain/subscription/owners.ts"
 import { type StoredSubscription, storedIn, takes } from "#domain/subscription/subscription.ts"
 import { Caches } from "#memory/cache-memory.ts"
-import type { NatsUnavailable } from "#nats/connection/errors.ts"
 import { appliedMillis, Watermark } from "#nats/follower/watermark.ts"
 import { Buckets } from "#nats/kv/bucket.ts"
+import { readOr } from "#nats/kv/entries.ts"
 import { makeReadCache, type ReadCache } from "#nats/kv/read-cache.ts"
 import { EventLog } from "#nats/stream/event-log.ts"
 import type { Stored } from "#nats/stream/stored.ts"
@@ -216,13 +215,13 @@ const isRegistered = Effect.fnUntraced(function* (
 ) {
   const buckets = yield* Buckets
   const inTurn = Effect.gen(function* () {
-    let unread: Cause.Cause<NatsUnavailable> | undefined
+    let isUnread = false
     for (const place of places) {
-      const found = yield* Effect.exit(buckets.get("registrations", place))
-      if (found._tag === "Failure") unread ??= found.cause
-      else if (found.value?.value.on === true) return true
+      const found = yield* readOr(buckets.get("registrations", place), "unread" as const)
+      if (found === "unread") isUnread = true
+      else if (found?.value.on === true) return true
     }
-    return unread === undefined ? false : yield* Effect.failCause(unread)
+    return isUnread ? yield* Effect.die(new Error("a registration is no JSON")) : false
   })
   if (places.length < 2) return yield* inTurn
   return yield* Effect.gen(function* () {
