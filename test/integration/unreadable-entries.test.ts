@@ -1,5 +1,5 @@
-// An entry that is no JSON, as only a client of NATS writes it: the shard of a list waits until that
-// is mended, and nothing behind it does; a push goes on by another registration.
+// An entry that is no JSON, as only a client of NATS writes it: the shard of a list waits until
+// that is mended, and nothing behind it does; a push goes on by another registration.
 import { assert, it } from "vitest"
 import { keys } from "#streams/buckets.ts"
 import { channelToken, shardOf, type UserToken } from "#streams/tokens.ts"
