@@ -15,7 +15,7 @@ import { shellWord } from "../terminal/output.ts"
 import { ownUsers } from "./users.ts"
 
 /** A right of a user by a grant. */
-export interface Grant {
+interface Grant {
   readonly channel: string
   readonly right: "publish" | "register"
   /** The user, as the grant names them. */
@@ -47,10 +47,15 @@ const namedAmong = Effect.fnUntraced(function* (users: ReadonlyArray<User>) {
   return own && ((id: string) => tokens.has(own.named(id).user))
 })
 
+type IsNamed = (id: string) => boolean
+
 /** The rights by grants that name users, up to a message of LOG; undefined: see `namedAmong`. */
 export const grantsNaming = Effect.fnUntraced(function* (users: ReadonlyArray<User>, seq: number) {
   const isNamed = yield* namedAmong(users)
-  if (isNamed === undefined) return undefined
+  return isNamed === undefined ? undefined : yield* grantsOf(isNamed, seq)
+})
+
+const grantsOf = Effect.fnUntraced(function* (isNamed: IsNamed, seq: number) {
   return [...(yield* grantsAt(undefined, { seq }))].flatMap(
     ([token, { principals, registrars }]) => {
       const channel = decodeToken(token) ?? token
@@ -64,34 +69,30 @@ export const grantsNaming = Effect.fnUntraced(function* (users: ReadonlyArray<Us
 /** The rest of users after their erasure, but for what goes with time. */
 export const restOf = Effect.fnUntraced(function* (users: ReadonlyArray<User>, seq: number) {
   if (users.length === 0) return []
-  return [
-    ...grantsLeft(yield* grantsNaming(users, seq)),
-    ...(yield* scheduledLeft(users)),
-    ...(yield* draftsLeft(users))
-  ]
+  const isNamed = yield* namedAmong(users)
+  const drafts = yield* draftsLeft(users, isNamed ?? (() => false))
+  if (isNamed === undefined) return [unknownRest, ...drafts]
+  const grants = yield* grantsOf(isNamed, seq)
+  return [...grants.map(grantLeft), ...(yield* scheduledLeft(isNamed)), ...drafts]
 })
 
-const grantsLeft = (grants: ReadonlyArray<Grant> | undefined): ReadonlyArray<Rest> =>
-  grants === undefined
-    ? [
-        {
-          what:
-            "grants, scheduled broadcasts and drafts of others: not known of a pseudonym without " +
-            "the service's user id secret here",
-          end: "bellcast permissions, broadcast and draft list"
-        }
-      ]
-    : grants.map(({ channel, principal, right }) => {
-        const flag = right === "register" ? " --register" : ""
-        const place = `${shellWord(channel)} ${shellWord(principal)}`
-        return {
-          what: `grant: ${right} on ${channel}`,
-          end: `bellcast permissions revoke ${place}${flag}`
-        }
-      })
+const unknownRest: Rest = {
+  what:
+    "grants, scheduled broadcasts and drafts of others: not known of a pseudonym without the " +
+    "service's user id secret here",
+  end: "see bellcast permissions list, broadcast list and draft list"
+}
 
-const scheduledLeft = Effect.fnUntraced(function* (users: ReadonlyArray<User>) {
-  const isNamed = (yield* namedAmong(users)) ?? (() => false)
+const grantLeft = ({ channel, principal, right }: Grant): Rest => {
+  const flag = right === "register" ? " --register" : ""
+  const place = `${shellWord(channel)} ${shellWord(principal)}`
+  return {
+    what: `grant: ${right} on ${channel}`,
+    end: `bellcast permissions revoke ${place}${flag}`
+  }
+}
+
+const scheduledLeft = Effect.fnUntraced(function* (isNamed: IsNamed) {
   return (yield* scheduledBroadcasts)
     .filter(({ source, stored: { header } }) => isNamed(publisherOf(source, header) ?? ""))
     .map(
@@ -103,7 +104,7 @@ const scheduledLeft = Effect.fnUntraced(function* (users: ReadonlyArray<User>) {
 })
 
 /** Drafts of the users' own, and those of others that name one. */
-const draftsLeft = Effect.fnUntraced(function* (users: ReadonlyArray<User>) {
+const draftsLeft = Effect.fnUntraced(function* (users: ReadonlyArray<User>, isNamed: IsNamed) {
   const last = new Map<string, Draft | undefined>()
   yield* (yield* EventLog).scan("log", [filters.drafts], (stored) => {
     last.set(stored.subject, draftIn(stored))
@@ -111,7 +112,6 @@ const draftsLeft = Effect.fnUntraced(function* (users: ReadonlyArray<User>) {
   const found = [...last.values()].filter((draft) => draft !== undefined)
   const authors = new Set(users.map(({ user }) => user))
   const names = new Set(users.flatMap(({ id, user }) => [id, `pseudonym:${user}`]))
-  const isNamed = (yield* namedAmong(users)) ?? (() => false)
   const of = found.filter(({ content: { to }, user: author }) => {
     const named = [...(to?.users ?? []), ...(to?.except_users ?? [])]
     return authors.has(author) || named.some((name) => names.has(name) || isNamed(name))
